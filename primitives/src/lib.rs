@@ -1,0 +1,34 @@
+//! Async synchronization primitives, carried by one small protocol that is
+//! explored, not trusted.
+//!
+//! | module | |
+//! | --- | --- |
+//! | [`oneshot`] | one value, from one task to another |
+//! | [`protocol`] | what all of them stand on, and what to build one's own on |
+//!
+//! The names and the semantics are those of `tokio::sync`: a `use` line is all
+//! that changes. Nothing here needs a particular executor.
+//!
+//! Each future is `Unpin` and a few words small, each primitive is generic over
+//! a [backend](protocol::Backend) that defaults to threads, and each is
+//! explored by `reveille-verify`: every interleaving of every small program.
+//!
+//! # Features
+//!
+//! - `std` (default): threads that park. Without it the crate is `no_std` with
+//!   `alloc`, and the default backend spins.
+//! - `futures-core`: `FusedFuture` for the futures that are.
+//! - `loom`, `shuttle`: the backends that these explore. They only add types.
+//!
+//! Under `RUSTFLAGS="--cfg loom"`, the convention of the field, loom's backend
+//! is the default one, so that a crate built on this one is explored by loom
+//! without a change.
+
+#![no_std]
+
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
+pub mod oneshot;
+pub mod protocol;

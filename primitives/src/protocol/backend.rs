@@ -1,0 +1,88 @@
+//! The backend: the protocol's only way to touch the world.
+
+use core::cell::UnsafeCell;
+
+use super::RawStateLock;
+
+/// What a primitive stands on: a lock, and a cell that a checker can watch.
+///
+/// Primitives are generic over it with a default, as `Vec<T, A>` is over its
+/// allocator: `channel()` belongs to the default, `channel_in::<T, B>()` to any
+/// other.
+pub trait Backend: Sized + 'static {
+    /// Bits and a state under one lock.
+    type Lock<S>: RawStateLock<S>;
+
+    /// Interior mutability whose accesses a checker can see.
+    type Cell<T>: Cell<T>;
+}
+
+/// A backend on which a thread can block.
+pub trait BlockingBackend: Backend {
+    /// What blocks it.
+    type Park: Park;
+}
+
+/// Interior mutability: `UnsafeCell` with its accesses as closures.
+///
+/// # Safety
+///
+/// The pointers given out are to the one value of the cell, valid and aligned,
+/// for as long as the closure runs.
+pub unsafe trait Cell<T> {
+    /// A cell with a value.
+    fn new(value: T) -> Self;
+
+    /// A read, or any number at the same time.
+    fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R;
+
+    /// A write, and nothing else at the same time.
+    fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R;
+}
+
+/// What one blocked thread sleeps on.
+///
+/// An `unpark` that comes before the `park` is kept; several merge into one.
+pub trait Park: Send + Sync + 'static {
+    /// A parker for the current thread.
+    fn new() -> Self;
+
+    /// Blocks until unparked. Only the thread that made the parker calls this.
+    fn park(&self);
+
+    /// Lets the next or current `park` return.
+    fn unpark(&self);
+}
+
+/// The backend of those who name none: [`Native`](super::Native) with `std`,
+/// [`Spin`](super::Spin) without, and `Loom` under `--cfg loom`.
+#[cfg(loom)]
+pub type DefaultBackend = super::Loom;
+
+/// The backend of those who name none: [`Native`](super::Native) with `std`,
+/// [`Spin`](super::Spin) without, and `Loom` under `--cfg loom`.
+#[cfg(all(not(loom), feature = "std"))]
+pub type DefaultBackend = super::Native;
+
+/// The backend of those who name none: `Native` with `std`,
+/// [`Spin`](super::Spin) without, and `Loom` under `--cfg loom`.
+#[cfg(all(not(loom), not(feature = "std")))]
+pub type DefaultBackend = super::Spin;
+
+// SAFETY: `UnsafeCell::get` points to the one value of the cell.
+unsafe impl<T> Cell<T> for UnsafeCell<T> {
+    #[inline]
+    fn new(value: T) -> Self {
+        UnsafeCell::new(value)
+    }
+
+    #[inline]
+    fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+        f(self.get())
+    }
+
+    #[inline]
+    fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+        f(self.get())
+    }
+}

@@ -1,0 +1,113 @@
+//! The bits of a state: the small part of it that a lock can keep in its own
+//! word.
+
+use core::fmt;
+use core::ops::BitOr;
+
+/// The small part of a primitive's state: a few flags, or a count.
+///
+/// A lock keeps them beside its own two bits, so a section that needs only the
+/// bits can be one compare-exchange. That leaves `usize::BITS - 2` of them.
+///
+/// # Examples
+///
+/// ```
+/// use reveille::protocol::Bits;
+///
+/// const FULL: Bits = Bits::new(1);
+/// const LEFT: Bits = Bits::new(2);
+///
+/// let bits = Bits::EMPTY.with(FULL);
+/// assert!(bits.contains(FULL));
+/// assert!(!bits.contains(FULL | LEFT));
+/// assert!(bits.intersects(FULL | LEFT));
+/// assert_eq!(bits.without(FULL), Bits::EMPTY);
+/// ```
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Bits(usize);
+
+impl Bits {
+    /// No bit set.
+    pub const EMPTY: Self = Self(0);
+
+    /// The largest value: two bits of a word belong to the lock.
+    pub const MAX: usize = usize::MAX >> 2;
+
+    /// Bits of the given value.
+    ///
+    /// # Panics
+    ///
+    /// Panics where `value` is above [`Bits::MAX`].
+    #[must_use]
+    pub const fn new(value: usize) -> Self {
+        assert!(
+            value <= Self::MAX,
+            "bits above Bits::MAX: two bits of the word belong to the lock"
+        );
+        Self(value)
+    }
+
+    /// The value of the bits.
+    #[must_use]
+    pub const fn get(self) -> usize {
+        self.0
+    }
+
+    /// Whether every bit of `other` is set.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether any bit of `other` is set.
+    #[must_use]
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// These bits and those of `other`.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// These bits less those of `other`.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Sets the bits of `other`.
+    pub const fn insert(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    /// Clears the bits of `other`.
+    pub const fn remove(&mut self, other: Self) {
+        self.0 &= !other.0;
+    }
+
+    /// The lock word of an unlocked lock with these bits.
+    pub(super) const fn to_word(self) -> usize {
+        self.0 << 2
+    }
+
+    /// The bits of a lock word.
+    pub(super) const fn of_word(word: usize) -> Self {
+        Self(word >> 2)
+    }
+}
+
+impl BitOr for Bits {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        self.with(other)
+    }
+}
+
+impl fmt::Debug for Bits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bits({:#b})", self.0)
+    }
+}

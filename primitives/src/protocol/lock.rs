@@ -1,0 +1,225 @@
+//! The lock of the protocol: a raw trait that backends implement, and the
+//! typed lock over it through which every primitive goes.
+
+use core::fmt;
+use core::marker::PhantomData;
+use core::task::{Context, Poll};
+
+use super::wake::Registration;
+use super::{Backend, Bits, Caller, DefaultBackend, WakeList};
+
+/// Bits and a state under one lock: what a backend implements.
+///
+/// Primitives use it through [`StateLock`], which adds the rules.
+///
+/// # Safety
+///
+/// Sections exclude one another, and each happens after the one before it:
+///
+/// - no two closures given to `update`, `with` or `store` run at the same
+///   time, except that the closure of an `update` may run while another
+///   section runs if its outcome is then not stored;
+/// - what `update` answers `Ok` for, and what `with` leaves, is what the next
+///   section finds, and the writes made before a section ended are visible to
+///   whoever enters the next one or sees its bits by `load`;
+/// - nothing of the lock is accessed after another thread can have entered a
+///   section that follows: whoever learns from the bits that it is the last
+///   user may free the lock at once.
+pub unsafe trait RawStateLock<S> {
+    /// A lock, unlocked.
+    fn new(bits: Bits, state: S) -> Self;
+
+    /// A section that needs only the bits: replaces them by what `f` answers,
+    /// and returns the bits it found; changes nothing where `f` answers `None`.
+    ///
+    /// `f` may run more than once; only the last run counts.
+    ///
+    /// # Errors
+    ///
+    /// The bits for which `f` answered `None`.
+    fn update(&self, f: impl FnMut(Bits) -> Option<Bits>) -> Result<Bits, Bits>;
+
+    /// A section that needs the state too.
+    fn with<R>(&self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R;
+
+    /// The bits, as the last completed section left them.
+    fn load(&self) -> Bits;
+
+    /// A section that sets the bits, for a sole user: a plain store.
+    ///
+    /// # Safety
+    ///
+    /// No other thread is in a section or enters one before this call has
+    /// returned and the caller has made it known.
+    unsafe fn store(&self, bits: Bits);
+
+    /// Bits and state by exclusive borrow, without locking.
+    fn get_mut<R>(&mut self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R;
+}
+
+/// What a section works on.
+#[derive(Debug)]
+pub struct Section<'a, S> {
+    /// The small part of the state.
+    pub bits: &'a mut Bits,
+    /// The rest of it.
+    pub state: &'a mut S,
+    /// The wakers to wake or drop after the section.
+    pub wakes: &'a mut WakeList,
+}
+
+/// Bits and a state under one lock, entered only by the rules.
+///
+/// # Examples
+///
+/// A one-value channel, whole: the value and the waker stand under the same
+/// lock, and there is no step between which they could miss each other.
+///
+/// ```
+/// use core::task::{Context, Poll, Waker};
+/// use reveille::protocol::{Bits, Native, StateLock, WakerSlot};
+///
+/// struct State {
+///     value: Option<u32>,
+///     receiver: WakerSlot,
+/// }
+///
+/// let lock: StateLock<State> = StateLock::new_in(
+///     Bits::EMPTY,
+///     State { value: None, receiver: WakerSlot::new() },
+/// );
+/// let poll = |cx: &mut Context<'_>| {
+///     lock.poll(cx, true, |section, caller| match section.state.value.take() {
+///         Some(value) => Poll::Ready(value),
+///         None => {
+///             caller.register(&mut section.state.receiver);
+///             Poll::Pending
+///         }
+///     })
+/// };
+///
+/// let mut cx = Context::from_waker(Waker::noop());
+/// assert_eq!(poll(&mut cx), Poll::Pending);
+/// lock.with(|section| {
+///     section.state.value = Some(7);
+///     section.wakes.wake(&mut section.state.receiver);
+/// });
+/// assert_eq!(poll(&mut cx), Poll::Ready(7));
+/// ```
+pub struct StateLock<S, B: Backend = DefaultBackend> {
+    raw: B::Lock<S>,
+    state: PhantomData<S>,
+}
+
+impl<S, B: Backend> StateLock<S, B> {
+    /// A lock over any backend.
+    pub fn new_in(bits: Bits, state: S) -> Self {
+        Self::from_raw(B::Lock::new(bits, state))
+    }
+
+    pub(super) const fn from_raw(raw: B::Lock<S>) -> Self {
+        Self {
+            raw,
+            state: PhantomData,
+        }
+    }
+
+    /// The bits, as the last completed section left them.
+    #[inline]
+    pub fn load(&self) -> Bits {
+        self.raw.load()
+    }
+
+    /// A section that needs only the bits; on [`Native`](super::Native), one
+    /// compare-exchange.
+    ///
+    /// # Errors
+    ///
+    /// The bits for which `f` answered `None`; nothing has changed then.
+    #[inline]
+    pub fn update(&self, f: impl FnMut(Bits) -> Option<Bits>) -> Result<Bits, Bits> {
+        self.raw.update(f)
+    }
+
+    /// A section that needs the state. What it took out is woken after it (P3).
+    #[inline]
+    pub fn with<R>(&self, f: impl FnOnce(Section<'_, S>) -> R) -> R {
+        let (result, wakes) = self.section(f);
+        wakes.fire();
+        result
+    }
+
+    /// As [`with`](Self::with), for callers who have something to do between
+    /// the release and the wakes.
+    #[inline]
+    pub(super) fn section<R>(&self, f: impl FnOnce(Section<'_, S>) -> R) -> (R, WakeList) {
+        let mut wakes = WakeList::new();
+        let result = self.raw.with(|bits, state| {
+            f(Section {
+                bits,
+                state,
+                wakes: &mut wakes,
+            })
+        });
+        (result, wakes)
+    }
+
+    /// A consumer's section: finds the result or registers the caller's waker,
+    /// in one (P2).
+    ///
+    /// `fresh` says that the caller has no waker registered as far as it knows,
+    /// so that its waker is best cloned beforehand; it decides cost, nothing
+    /// else. `f` may run twice: what it does on its way to `Pending` must be
+    /// fit to be done twice.
+    ///
+    /// # Panics
+    ///
+    /// In debug builds, where `f` answers `Pending` without having registered.
+    #[inline]
+    pub fn poll<R>(
+        &self,
+        cx: &mut Context<'_>,
+        fresh: bool,
+        mut f: impl FnMut(Section<'_, S>, &mut Caller<'_>) -> Poll<R>,
+    ) -> Poll<R> {
+        let mut caller = Caller::new(cx, fresh);
+        loop {
+            let poll = self.with(|section| f(section, &mut caller));
+            if poll.is_ready() {
+                return poll;
+            }
+            match caller.outcome() {
+                Registration::Done => return Poll::Pending,
+                Registration::NeedsClone => caller.prepare(),
+                Registration::None => {
+                    debug_assert!(false, "a poll was pending without registering its waker");
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+
+    /// Sets the bits, for a sole user.
+    ///
+    /// # Safety
+    ///
+    /// As for [`RawStateLock::store`].
+    #[inline]
+    pub(super) unsafe fn store(&self, bits: Bits) {
+        // SAFETY: the caller's promise is the one asked for.
+        unsafe { self.raw.store(bits) }
+    }
+
+    /// Bits and state by exclusive borrow, without locking.
+    pub fn get_mut<R>(&mut self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
+        self.raw.get_mut(f)
+    }
+}
+
+impl<S, B: Backend> fmt::Debug for StateLock<S, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StateLock")
+            .field("bits", &self.load())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,241 @@
+//! `Loom` and `LoomWord`: exhaustive exploration.
+//!
+//! `Loom` is the abstract lock: a section is one step, and the start of it is
+//! the only place where loom switches threads. `LoomWord` is the real lock,
+//! [`WordLock`], over loom's atomics: every load and every compare-exchange is
+//! a step, and every ordering counts.
+
+use core::sync::atomic::Ordering;
+use std::collections::VecDeque;
+
+use loom::sync::{Condvar, Mutex, MutexGuard};
+
+use super::word::{Atomics, Lot, Word, WordLock};
+use super::{Backend, Bits, BlockingBackend, Cell, Park, RawStateLock};
+
+/// The backend that loom explores section by section.
+#[derive(Debug)]
+pub struct Loom;
+
+impl Backend for Loom {
+    type Lock<S> = LoomLock<S>;
+    type Cell<T> = LoomCell<T>;
+}
+
+impl BlockingBackend for Loom {
+    type Park = LoomPark;
+}
+
+/// The backend that loom explores access by access: the lock of
+/// [`Native`](super::Native) on loom's atomics.
+#[derive(Debug)]
+pub struct LoomWord;
+
+impl Backend for LoomWord {
+    type Lock<S> = WordLock<S, LoomAtomics>;
+    type Cell<T> = LoomCell<T>;
+}
+
+impl BlockingBackend for LoomWord {
+    type Park = LoomPark;
+}
+
+/// Bits and a state under a `loom::sync::Mutex`.
+#[derive(Debug)]
+pub struct LoomLock<S>(Mutex<(Bits, S)>);
+
+impl<S> LoomLock<S> {
+    fn lock(&self) -> MutexGuard<'_, (Bits, S)> {
+        self.0.lock().expect("loom's mutex does not poison")
+    }
+}
+
+// SAFETY: the mutex gives exclusion and visibility. Last access: loom runs one
+// thread at a time and switches only where an access begins; from the release
+// on, `MutexGuard::drop` has no such place.
+unsafe impl<S> RawStateLock<S> for LoomLock<S> {
+    fn new(bits: Bits, state: S) -> Self {
+        Self(Mutex::new((bits, state)))
+    }
+
+    fn update(&self, mut f: impl FnMut(Bits) -> Option<Bits>) -> Result<Bits, Bits> {
+        let mut guard = self.lock();
+        let old = guard.0;
+        match f(old) {
+            Some(new) => {
+                guard.0 = new;
+                Ok(old)
+            }
+            None => Err(old),
+        }
+    }
+
+    fn with<R>(&self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
+        let mut guard = self.lock();
+        let (bits, state) = &mut *guard;
+        f(bits, state)
+    }
+
+    fn load(&self) -> Bits {
+        self.lock().0
+    }
+
+    unsafe fn store(&self, bits: Bits) {
+        self.lock().0 = bits;
+    }
+
+    fn get_mut<R>(&mut self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
+        let (bits, state) = self.0.get_mut().expect("loom's mutex does not poison");
+        f(bits, state)
+    }
+}
+
+/// A `loom::cell::UnsafeCell`: loom reports an access that races with another.
+#[derive(Debug)]
+pub struct LoomCell<T>(loom::cell::UnsafeCell<T>);
+
+// SAFETY: the pointers are those of loom's cell, to its one value.
+unsafe impl<T> Cell<T> for LoomCell<T> {
+    fn new(value: T) -> Self {
+        Self(loom::cell::UnsafeCell::new(value))
+    }
+
+    fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+        self.0.with(f)
+    }
+
+    fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+        self.0.with_mut(f)
+    }
+}
+
+/// loom's atomics, and a parking lot that loom can see.
+#[derive(Debug)]
+pub struct LoomAtomics;
+
+impl Atomics for LoomAtomics {
+    type Word = loom::sync::atomic::AtomicUsize;
+    type Cell<T> = LoomCell<T>;
+    type Lot = LoomLot;
+    /// None: what a spin could see, the search sees by another order.
+    const SPINS: u32 = 0;
+
+    fn spin(_: u32) {}
+}
+
+impl Word for loom::sync::atomic::AtomicUsize {
+    fn new(value: usize) -> Self {
+        loom::sync::atomic::AtomicUsize::new(value)
+    }
+
+    fn load_relaxed(&self) -> usize {
+        self.load(Ordering::Relaxed)
+    }
+
+    fn load_acquire(&self) -> usize {
+        self.load(Ordering::Acquire)
+    }
+
+    fn store_release(&self, value: usize) {
+        self.store(value, Ordering::Release);
+    }
+
+    fn lock(&self, old: usize, new: usize) -> Result<usize, usize> {
+        self.compare_exchange_weak(old, new, Ordering::Acquire, Ordering::Relaxed)
+    }
+
+    fn unlock(&self, old: usize, new: usize) -> Result<usize, usize> {
+        self.compare_exchange(old, new, Ordering::Release, Ordering::Relaxed)
+    }
+
+    fn update(&self, old: usize, new: usize) -> Result<usize, usize> {
+        self.compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Acquire)
+    }
+
+    fn mark(&self, old: usize, new: usize) -> Result<usize, usize> {
+        self.compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed)
+    }
+
+    fn get_mut<R>(&mut self, f: impl FnOnce(&mut usize) -> R) -> R {
+        self.with_mut(f)
+    }
+}
+
+/// A parking lot for one word: a queue under a loom mutex. It gives what
+/// `parking_lot_core` promises (`validate` and the unlock's closure run under
+/// the lot's lock, sleepers leave in order) and nothing more.
+#[derive(Debug)]
+pub struct LoomLot {
+    sleepers: Mutex<Sleepers>,
+    left: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Sleepers {
+    asleep: VecDeque<usize>,
+    tickets: usize,
+}
+
+impl<W> Lot<W> for LoomLot {
+    fn new() -> Self {
+        Self {
+            sleepers: Mutex::new(Sleepers::default()),
+            left: Condvar::new(),
+        }
+    }
+
+    fn park(&self, _: &W, validate: impl FnOnce() -> bool) {
+        let mut sleepers = self.sleepers.lock().expect("loom's mutex does not poison");
+        if !validate() {
+            return;
+        }
+        let ticket = sleepers.tickets;
+        sleepers.tickets += 1;
+        sleepers.asleep.push_back(ticket);
+        while sleepers.asleep.contains(&ticket) {
+            sleepers = self
+                .left
+                .wait(sleepers)
+                .expect("loom's mutex does not poison");
+        }
+    }
+
+    fn unpark_one(&self, _: &W, f: impl FnOnce(bool)) {
+        let mut sleepers = self.sleepers.lock().expect("loom's mutex does not poison");
+        sleepers.asleep.pop_front();
+        f(!sleepers.asleep.is_empty());
+        self.left.notify_all();
+    }
+}
+
+/// A thread of loom's, blocked on a condition that loom can see.
+#[derive(Debug)]
+pub struct LoomPark {
+    unparked: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Park for LoomPark {
+    fn new() -> Self {
+        Self {
+            unparked: Mutex::new(false),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn park(&self) {
+        let mut unparked = self.unparked.lock().expect("loom's mutex does not poison");
+        while !*unparked {
+            unparked = self
+                .changed
+                .wait(unparked)
+                .expect("loom's mutex does not poison");
+        }
+        *unparked = false;
+    }
+
+    fn unpark(&self) {
+        *self.unparked.lock().expect("loom's mutex does not poison") = true;
+        self.changed.notify_one();
+    }
+}

@@ -1,0 +1,127 @@
+//! `Native`: threads that spin briefly, then park.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::Thread;
+
+use parking_lot_core::{DEFAULT_PARK_TOKEN, DEFAULT_UNPARK_TOKEN, ParkResult};
+
+use super::word::{Atomics, Lot, WordLock};
+use super::{Backend, Bits, BlockingBackend, Park, StateLock};
+
+/// The backend for threads, and the default.
+///
+/// The bits live in the lock word, so a section that needs only them is one
+/// compare-exchange. Contended lockers spin briefly, then park through
+/// `parking_lot_core`.
+#[derive(Debug)]
+pub struct Native;
+
+impl Backend for Native {
+    type Lock<S> = WordLock<S, StdAtomics>;
+    type Cell<T> = UnsafeCell<T>;
+}
+
+impl BlockingBackend for Native {
+    type Park = StdPark;
+}
+
+impl<S> StateLock<S, Native> {
+    /// A lock over [`Native`], in a constant.
+    #[must_use]
+    pub const fn const_new(bits: Bits, state: S) -> Self {
+        Self::from_raw(WordLock::from_parts(
+            AtomicUsize::new(bits.to_word()),
+            StdLot,
+            UnsafeCell::new(state),
+        ))
+    }
+}
+
+/// `std`'s atomics and `parking_lot_core`'s parking.
+#[derive(Debug)]
+pub struct StdAtomics;
+
+impl Atomics for StdAtomics {
+    type Word = AtomicUsize;
+    type Cell<T> = UnsafeCell<T>;
+    type Lot = StdLot;
+    const SPINS: u32 = 10;
+
+    #[inline]
+    fn spin(round: u32) {
+        if round < 3 {
+            for _ in 0..1 << round {
+                core::hint::spin_loop();
+            }
+        } else {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// The process-wide parking lot, keyed by the address of the word.
+#[derive(Debug)]
+pub struct StdLot;
+
+impl Lot<AtomicUsize> for StdLot {
+    fn new() -> Self {
+        Self
+    }
+
+    fn park(&self, word: &AtomicUsize, validate: impl FnOnce() -> bool) {
+        // SAFETY: the key is the address of a word that the caller borrows, so
+        // no other use of the lot has it. `validate` only loads; neither it
+        // nor the other two closures call into `parking_lot_core` or panic.
+        let result = unsafe {
+            parking_lot_core::park(
+                core::ptr::from_ref(word) as usize,
+                validate,
+                || {},
+                |_, _| unreachable!("a park without a deadline timed out"),
+                DEFAULT_PARK_TOKEN,
+                None,
+            )
+        };
+        debug_assert!(!matches!(result, ParkResult::TimedOut));
+    }
+
+    fn unpark_one(&self, word: &AtomicUsize, f: impl FnOnce(bool)) {
+        // SAFETY: the key is as in `park`. The closure stores one word and
+        // neither calls into `parking_lot_core` nor panics.
+        unsafe {
+            parking_lot_core::unpark_one(core::ptr::from_ref(word) as usize, |result| {
+                f(result.have_more_threads);
+                DEFAULT_UNPARK_TOKEN
+            });
+        }
+    }
+}
+
+/// A thread of `std`, parked by `std::thread::park`.
+#[derive(Debug)]
+pub struct StdPark {
+    thread: Thread,
+    unparked: AtomicBool,
+}
+
+impl Park for StdPark {
+    fn new() -> Self {
+        Self {
+            thread: std::thread::current(),
+            unparked: AtomicBool::new(false),
+        }
+    }
+
+    fn park(&self) {
+        while !self.unparked.swap(false, Ordering::Acquire) {
+            std::thread::park();
+        }
+    }
+
+    fn unpark(&self) {
+        if !self.unparked.swap(true, Ordering::Release) {
+            self.thread.unpark();
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! `Observed`: any backend, with somebody told of every section.
+//!
+//! The verifier knows by it when a section begins and ends, without a trace in
+//! the primitives themselves: it orders operations by their sections, tells a
+//! waker that is called under the lock, and draws counterexamples.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use super::{Backend, Bits, BlockingBackend, Park, RawStateLock};
+
+/// The backend `B`, with `O` told of every section.
+#[derive(Debug)]
+pub struct Observed<B, O>(PhantomData<(B, O)>);
+
+/// Who is told.
+///
+/// The calls of one section come in order, on the thread that runs it:
+/// `approach`, then, holding the lock, `enter` and `leave`.
+pub trait Observer: 'static {
+    /// What a blocked thread sleeps on; the observer decides, so that a
+    /// blocking operation can be watched too.
+    type Park: Park;
+
+    /// What is remembered of a section from `approach` to `leave`.
+    type Visit;
+
+    /// A section is about to begin: other threads may run before it does.
+    fn approach(lock: usize, passage: Passage) -> Self::Visit;
+
+    /// It has begun.
+    fn enter(visit: &mut Self::Visit);
+
+    /// It has ended, by return or by a panic; the lock is still held.
+    fn leave(visit: &mut Self::Visit, before: Bits, after: Bits);
+
+    /// A lock has come into being.
+    fn created();
+
+    /// A lock is gone.
+    fn dropped();
+}
+
+/// The kinds of section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Passage {
+    /// [`RawStateLock::load`]: reads the bits.
+    Load,
+    /// [`RawStateLock::update`]: replaces the bits, or reads them.
+    Update,
+    /// [`RawStateLock::with`]: works on bits and state.
+    With,
+    /// [`RawStateLock::store`]: the sole user sets the bits.
+    Store,
+}
+
+impl<B: Backend, O: Observer> Backend for Observed<B, O> {
+    type Lock<S> = ObservedLock<B::Lock<S>, O>;
+    type Cell<T> = B::Cell<T>;
+}
+
+impl<B: Backend, O: Observer> BlockingBackend for Observed<B, O> {
+    type Park = O::Park;
+}
+
+/// A lock whose sections are observed.
+pub struct ObservedLock<L, O: Observer> {
+    lock: L,
+    observer: PhantomData<fn() -> O>,
+}
+
+/// Tells of the end of a section also where a panic ends it.
+struct Within<'a, O: Observer> {
+    visit: &'a mut O::Visit,
+    before: Bits,
+    after: Bits,
+}
+
+impl<'a, O: Observer> Within<'a, O> {
+    fn new(visit: &'a mut O::Visit, before: Bits) -> Self {
+        O::enter(visit);
+        Self {
+            visit,
+            before,
+            after: before,
+        }
+    }
+}
+
+impl<O: Observer> Drop for Within<'_, O> {
+    fn drop(&mut self) {
+        O::leave(self.visit, self.before, self.after);
+    }
+}
+
+impl<L, O: Observer> ObservedLock<L, O> {
+    fn approach(&self, passage: Passage) -> O::Visit {
+        O::approach(core::ptr::from_ref(self).addr(), passage)
+    }
+}
+
+// SAFETY: every operation is one of the observed lock's, which keeps the
+// promises; the observer runs inside its sections and cannot reach the state.
+unsafe impl<S, L: RawStateLock<S>, O: Observer> RawStateLock<S> for ObservedLock<L, O> {
+    fn new(bits: Bits, state: S) -> Self {
+        O::created();
+        Self {
+            lock: L::new(bits, state),
+            observer: PhantomData,
+        }
+    }
+
+    fn update(&self, mut f: impl FnMut(Bits) -> Option<Bits>) -> Result<Bits, Bits> {
+        let mut visit = self.approach(Passage::Update);
+        self.lock.update(|bits| {
+            let mut within = Within::<O>::new(&mut visit, bits);
+            let new = f(bits);
+            within.after = new.unwrap_or(bits);
+            new
+        })
+    }
+
+    fn with<R>(&self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
+        let mut visit = self.approach(Passage::With);
+        self.lock.with(|bits, state| {
+            let mut within = Within::<O>::new(&mut visit, *bits);
+            let result = f(bits, state);
+            within.after = *bits;
+            result
+        })
+    }
+
+    fn load(&self) -> Bits {
+        let mut visit = self.approach(Passage::Load);
+        let bits = self.lock.load();
+        drop(Within::<O>::new(&mut visit, bits));
+        bits
+    }
+
+    unsafe fn store(&self, bits: Bits) {
+        let mut visit = self.approach(Passage::Store);
+        // SAFETY: the caller's promise is the one asked for.
+        unsafe { self.lock.store(bits) };
+        drop(Within::<O>::new(&mut visit, bits));
+    }
+
+    fn get_mut<R>(&mut self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
+        self.lock.get_mut(f)
+    }
+}
+
+impl<L, O: Observer> Drop for ObservedLock<L, O> {
+    fn drop(&mut self) {
+        O::dropped();
+    }
+}
+
+impl<L, O: Observer> fmt::Debug for ObservedLock<L, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObservedLock").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,98 @@
+//! `Spin`: for `no_std`. The lock of `Native`, whose lot never sleeps.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::word::{Atomics, Lot, WordLock};
+use super::{Backend, Bits, BlockingBackend, Park, StateLock};
+
+/// The backend without an operating system: contended lockers spin.
+///
+/// Sections are a few instructions long, but a spinning locker of higher
+/// priority can wait for ever for a preempted one of lower: on a system with
+/// preemption by priority, mask interrupts around the calls.
+#[derive(Debug)]
+pub struct Spin;
+
+impl Backend for Spin {
+    type Lock<S> = WordLock<S, SpinAtomics>;
+    type Cell<T> = UnsafeCell<T>;
+}
+
+impl BlockingBackend for Spin {
+    type Park = SpinPark;
+}
+
+impl<S> StateLock<S, Spin> {
+    /// A lock over [`Spin`], in a constant.
+    #[must_use]
+    pub const fn const_new(bits: Bits, state: S) -> Self {
+        Self::from_raw(WordLock::from_parts(
+            AtomicUsize::new(bits.to_word()),
+            SpinLot,
+            UnsafeCell::new(state),
+        ))
+    }
+}
+
+/// `core`'s atomics, and no parking.
+#[derive(Debug)]
+pub struct SpinAtomics;
+
+impl Atomics for SpinAtomics {
+    type Word = AtomicUsize;
+    type Cell<T> = UnsafeCell<T>;
+    type Lot = SpinLot;
+    /// For ever: `PARKED` is never set.
+    const SPINS: u32 = u32::MAX;
+
+    #[inline]
+    fn spin(round: u32) {
+        for _ in 0..1_u32 << round.min(6) {
+            core::hint::spin_loop();
+        }
+    }
+}
+
+/// A lot in which nobody sleeps.
+#[derive(Debug)]
+pub struct SpinLot;
+
+impl Lot<AtomicUsize> for SpinLot {
+    fn new() -> Self {
+        Self
+    }
+
+    fn park(&self, _: &AtomicUsize, _: impl FnOnce() -> bool) {
+        // After `SPINS` rounds of looking: look again.
+        core::hint::spin_loop();
+    }
+
+    fn unpark_one(&self, _: &AtomicUsize, f: impl FnOnce(bool)) {
+        f(false);
+    }
+}
+
+/// A blocked thread that spins.
+#[derive(Debug)]
+pub struct SpinPark {
+    unparked: AtomicBool,
+}
+
+impl Park for SpinPark {
+    fn new() -> Self {
+        Self {
+            unparked: AtomicBool::new(false),
+        }
+    }
+
+    fn park(&self) {
+        while !self.unparked.swap(false, Ordering::Acquire) {
+            core::hint::spin_loop();
+        }
+    }
+
+    fn unpark(&self) {
+        self.unparked.store(true, Ordering::Release);
+    }
+}

@@ -1,0 +1,235 @@
+//! How wakers come into a section and leave it.
+//!
+//! A waker is foreign code: its `clone`, `drop` and `wake` may do anything,
+//! re-enter the primitive and panic included. So a section never has one in
+//! its hands. It has [`WakerSlot`]s, which are moved out of and into:
+//!
+//! ```text
+//!   Caller ──register──▶ WakerSlot ──wake / discard──▶ WakeList
+//!   (cloned before       (under the lock,              (woken and dropped
+//!    the section)         never called)                 after the release)
+//! ```
+
+use core::fmt;
+use core::mem::MaybeUninit;
+use core::task::{Context, Waker};
+
+/// A place for one waker, under a lock.
+///
+/// It is filled by [`Caller::register`] and emptied into a [`WakeList`];
+/// nothing else gets the waker out, so nothing can clone, wake or drop it
+/// while the lock is held.
+#[derive(Default)]
+pub struct WakerSlot(Option<Waker>);
+
+impl WakerSlot {
+    /// An empty slot.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(None)
+    }
+
+    /// Whether a waker is registered.
+    #[must_use]
+    pub const fn is_registered(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl fmt::Debug for WakerSlot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_registered() {
+            "WakerSlot(registered)"
+        } else {
+            "WakerSlot(empty)"
+        })
+    }
+}
+
+/// The consumer in a polling section: the one way to register a waker.
+///
+/// Made by [`StateLock::poll`](super::StateLock::poll), which clones the waker
+/// outside the section, and runs the section once more where it turns out that
+/// a clone is needed and there is none yet. A task that polls again with the
+/// waker it left before is recognised by two pointers and clones nothing.
+pub struct Caller<'a> {
+    waker: &'a Waker,
+    /// The clone to leave behind; after a registration, what it displaced.
+    spare: Option<Waker>,
+    outcome: Registration,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Registration {
+    /// The section did not ask for one.
+    None,
+    /// The waker stands in the slot.
+    Done,
+    /// The waker has to be cloned first, outside.
+    NeedsClone,
+}
+
+impl<'a> Caller<'a> {
+    pub(super) fn new(cx: &Context<'a>, fresh: bool) -> Self {
+        let waker = cx.waker();
+        Self {
+            waker,
+            spare: fresh.then(|| waker.clone()),
+            outcome: Registration::None,
+        }
+    }
+
+    /// Leaves the waker of this poll in `slot`, whatever was there before.
+    ///
+    /// The section must then answer `Pending`; it may be run once more before
+    /// the poll returns.
+    pub fn register(&mut self, slot: &mut WakerSlot) {
+        self.outcome = match &slot.0 {
+            Some(registered) if registered.will_wake(self.waker) => Registration::Done,
+            _ => match self.spare.take() {
+                None => Registration::NeedsClone,
+                clone => {
+                    self.spare = core::mem::replace(&mut slot.0, clone);
+                    Registration::Done
+                }
+            },
+        };
+    }
+
+    pub(super) fn outcome(&self) -> Registration {
+        self.outcome
+    }
+
+    /// Clones the waker for the next run of the section. Outside the lock.
+    pub(super) fn prepare(&mut self) {
+        self.outcome = Registration::None;
+        self.spare = Some(self.waker.clone());
+    }
+}
+
+impl fmt::Debug for Caller<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caller").finish_non_exhaustive()
+    }
+}
+
+/// The wakers that leave a section: woken or dropped after the lock is
+/// released, and not before.
+///
+/// Only [`StateLock::with`](super::StateLock::with) and its siblings make one,
+/// they keep it outside the section, and firing it takes it by value: under
+/// the lock there is only a `&mut WakeList`, which can be filled.
+///
+/// A list holds [`WakeList::CAPACITY`] wakers. Where more are due, fill it,
+/// leave the section and come back ([`WakeList::is_full`]).
+///
+/// Where a waker panics, the others of the list are still woken; the first
+/// panic goes on to the caller (P8). Without `std` a second panic aborts.
+pub struct WakeList {
+    wakers: [MaybeUninit<Waker>; Self::CAPACITY],
+    /// Which of them are only dropped, a bit each.
+    discarded: u32,
+    /// `wakers[next..len]` are initialised.
+    next: usize,
+    len: usize,
+}
+
+impl WakeList {
+    /// How many wakers one section can let go.
+    pub const CAPACITY: usize = 32;
+
+    #[inline]
+    pub(super) const fn new() -> Self {
+        Self {
+            wakers: [const { MaybeUninit::uninit() }; Self::CAPACITY],
+            discarded: 0,
+            next: 0,
+            len: 0,
+        }
+    }
+
+    /// Takes the waker out of `slot`, to be woken after the section.
+    ///
+    /// # Panics
+    ///
+    /// Panics where the list is full.
+    #[inline]
+    pub fn wake(&mut self, slot: &mut WakerSlot) {
+        if let Some(waker) = slot.0.take() {
+            self.push(waker);
+        }
+    }
+
+    /// Takes the waker out of `slot`, to be dropped after the section.
+    ///
+    /// # Panics
+    ///
+    /// Panics where the list is full.
+    #[inline]
+    pub fn discard(&mut self, slot: &mut WakerSlot) {
+        if let Some(waker) = slot.0.take() {
+            self.push(waker);
+            self.discarded |= 1 << (self.len - 1);
+        }
+    }
+
+    /// Whether no further waker fits.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        self.len == Self::CAPACITY
+    }
+
+    fn push(&mut self, waker: Waker) {
+        assert!(
+            !self.is_full(),
+            "a section let more wakers go than a WakeList holds"
+        );
+        self.wakers[self.len].write(waker);
+        self.len += 1;
+    }
+
+    /// Wakes what is due and drops the rest, in the order they came.
+    #[inline]
+    pub(super) fn fire(mut self) {
+        while self.next < self.len {
+            self.fire_next();
+        }
+    }
+
+    /// Lets one waker go. It counts as gone before it is called, so that a
+    /// panic finds the list consistent.
+    fn fire_next(&mut self) {
+        let index = self.next;
+        self.next += 1;
+        // SAFETY: callers check `index < len`, so `push` has initialised this
+        // element; `next` has moved past it, so it is not read again.
+        let waker = unsafe { self.wakers[index].assume_init_read() };
+        if self.discarded & (1 << index) == 0 {
+            waker.wake();
+        }
+    }
+}
+
+/// Reached with wakers inside only while a panic unwinds: from one of them, or
+/// from the section itself.
+impl Drop for WakeList {
+    #[inline]
+    fn drop(&mut self) {
+        while self.next < self.len {
+            #[cfg(feature = "std")]
+            drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(
+                || self.fire_next(),
+            )));
+            #[cfg(not(feature = "std"))]
+            self.fire_next();
+        }
+    }
+}
+
+impl fmt::Debug for WakeList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WakeList")
+            .field("len", &(self.len - self.next))
+            .finish_non_exhaustive()
+    }
+}

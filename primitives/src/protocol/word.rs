@@ -1,0 +1,345 @@
+//! The lock of `Native`, `Spin` and `LoomWord`: bits and lock in one word.
+//!
+//! ```text
+//!   word = bits << 2 | PARKED << 1 | LOCKED
+//!
+//!   unlocked ──update: one compare-exchange──▶ unlocked, new bits
+//!   unlocked ──with: compare-exchange────────▶ LOCKED ──compare-exchange──▶ unlocked, new bits
+//!   LOCKED   ──a second thread, after a spin─▶ LOCKED | PARKED: it sleeps in the lot
+//!   LOCKED | PARKED ──unlock─────────────────▶ one sleeper leaves the lot and tries again
+//! ```
+//!
+//! While `LOCKED`, the word keeps the bits as the last section left them, so
+//! `load` never waits, and neither does an `update` that changes nothing.
+//!
+//! Invariant: whoever sleeps in the lot was put there while `LOCKED | PARKED`
+//! was seen under the lot's own lock, and `PARKED` is cleared only there, by
+//! an unlock that found nobody left behind. So an unlock either sees `PARKED`
+//! or nobody sleeps. The scheme is the one of WebKit's `WTF::Lock` and of
+//! `parking_lot::RawMutex`, with the bits of a state beside it.
+//!
+//! The algorithm is generic over its atomics, so that the very code that runs
+//! on threads is explored under loom's (subject `state-lock`).
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use super::{Bits, Cell, RawStateLock};
+
+const LOCKED: usize = 0b01;
+const PARKED: usize = 0b10;
+
+/// The atomics and the parking a [`WordLock`] runs on.
+pub trait Atomics: Sized + 'static {
+    /// The lock word.
+    type Word: Word;
+    /// Where the state stands.
+    type Cell<T>: Cell<T>;
+    /// Where lockers sleep.
+    type Lot: Lot<Self::Word>;
+    /// How often a locker looks again before it goes to sleep.
+    const SPINS: u32;
+
+    /// A pause between two looks, the longer the more have been.
+    fn spin(round: u32);
+}
+
+/// An atomic word: the operations of `AtomicUsize` that the lock uses, with
+/// the orderings it needs in their names.
+pub trait Word: Sized {
+    /// A word.
+    fn new(value: usize) -> Self;
+    /// A relaxed load.
+    fn load_relaxed(&self) -> usize;
+    /// An acquire load.
+    fn load_acquire(&self) -> usize;
+    /// A release store.
+    fn store_release(&self, value: usize);
+    /// A compare-exchange, acquire on success, relaxed otherwise; may fail
+    /// spuriously.
+    ///
+    /// # Errors
+    ///
+    /// The word found.
+    fn lock(&self, old: usize, new: usize) -> Result<usize, usize>;
+    /// A strong compare-exchange, release on success, relaxed otherwise.
+    ///
+    /// # Errors
+    ///
+    /// The word found.
+    fn unlock(&self, old: usize, new: usize) -> Result<usize, usize>;
+    /// A compare-exchange, acquire and release on success, acquire otherwise;
+    /// may fail spuriously.
+    ///
+    /// # Errors
+    ///
+    /// The word found.
+    fn update(&self, old: usize, new: usize) -> Result<usize, usize>;
+    /// A relaxed compare-exchange; may fail spuriously.
+    ///
+    /// # Errors
+    ///
+    /// The word found.
+    fn mark(&self, old: usize, new: usize) -> Result<usize, usize>;
+    /// The value by exclusive borrow.
+    fn get_mut<R>(&mut self, f: impl FnOnce(&mut usize) -> R) -> R;
+}
+
+impl Word for AtomicUsize {
+    #[inline]
+    fn new(value: usize) -> Self {
+        AtomicUsize::new(value)
+    }
+
+    #[inline]
+    fn load_relaxed(&self) -> usize {
+        self.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn load_acquire(&self) -> usize {
+        self.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn store_release(&self, value: usize) {
+        self.store(value, Ordering::Release);
+    }
+
+    #[inline]
+    fn lock(&self, old: usize, new: usize) -> Result<usize, usize> {
+        self.compare_exchange_weak(old, new, Ordering::Acquire, Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn unlock(&self, old: usize, new: usize) -> Result<usize, usize> {
+        self.compare_exchange(old, new, Ordering::Release, Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn update(&self, old: usize, new: usize) -> Result<usize, usize> {
+        self.compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Acquire)
+    }
+
+    #[inline]
+    fn mark(&self, old: usize, new: usize) -> Result<usize, usize> {
+        self.compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed)
+    }
+
+    fn get_mut<R>(&mut self, f: impl FnOnce(&mut usize) -> R) -> R {
+        f(AtomicUsize::get_mut(self))
+    }
+}
+
+/// Where lockers of a word sleep.
+pub trait Lot<W> {
+    /// An empty lot.
+    fn new() -> Self;
+
+    /// Sleeps until unparked, or returns at once where `validate`, called
+    /// under the lot's lock, answers `false`.
+    fn park(&self, word: &W, validate: impl FnOnce() -> bool);
+
+    /// Takes one sleeper out; before it can run, calls `f` under the lot's
+    /// lock with whether others are left. Does not touch `self` or `word`
+    /// after that.
+    fn unpark_one(&self, word: &W, f: impl FnOnce(bool));
+}
+
+/// Bits and a state under one lock word. See the [module](super) for the
+/// backends that use it.
+pub struct WordLock<S, A: Atomics> {
+    word: A::Word,
+    lot: A::Lot,
+    state: A::Cell<S>,
+}
+
+impl<S, A: Atomics> WordLock<S, A> {
+    pub(super) const fn from_parts(word: A::Word, lot: A::Lot, state: A::Cell<S>) -> Self {
+        Self { word, lot, state }
+    }
+
+    /// Takes the lock and returns the bits found.
+    #[inline]
+    fn lock(&self) -> Bits {
+        let word = self.word.load_relaxed();
+        if word & LOCKED == 0 && self.word.lock(word, word | LOCKED).is_ok() {
+            return Bits::of_word(word);
+        }
+        self.lock_slow()
+    }
+
+    #[cold]
+    fn lock_slow(&self) -> Bits {
+        let mut spins = 0;
+        let mut word = self.word.load_relaxed();
+        loop {
+            if word & LOCKED == 0 {
+                match self.word.lock(word, word | LOCKED) {
+                    Ok(_) => return Bits::of_word(word),
+                    Err(now) => word = now,
+                }
+                continue;
+            }
+            if word & PARKED == 0 {
+                if spins < A::SPINS {
+                    A::spin(spins);
+                    spins += 1;
+                    word = self.word.load_relaxed();
+                    continue;
+                }
+                if let Err(now) = self.word.mark(word, word | PARKED) {
+                    word = now;
+                    continue;
+                }
+            }
+            self.lot.park(&self.word, || {
+                self.word.load_relaxed() & (LOCKED | PARKED) == LOCKED | PARKED
+            });
+            spins = 0;
+            word = self.word.load_relaxed();
+        }
+    }
+
+    /// Releases the lock, which was taken over `old`, and leaves `new`.
+    #[inline]
+    fn unlock(&self, old: Bits, new: Bits) {
+        if self
+            .word
+            .unlock(old.to_word() | LOCKED, new.to_word())
+            .is_err()
+        {
+            self.unlock_slow(new);
+        }
+    }
+
+    /// Releases a lock in whose lot somebody sleeps. The store is the last
+    /// access to the lock, and nobody can take it before: the word stays
+    /// `LOCKED` until then.
+    #[cold]
+    fn unlock_slow(&self, new: Bits) {
+        self.lot.unpark_one(&self.word, |more| {
+            self.word
+                .store_release(new.to_word() | if more { PARKED } else { 0 });
+        });
+    }
+}
+
+/// Releases on the way out of a section, by return or by unwinding.
+struct Held<'a, S, A: Atomics> {
+    lock: &'a WordLock<S, A>,
+    old: Bits,
+    bits: Bits,
+}
+
+impl<S, A: Atomics> Drop for Held<'_, S, A> {
+    #[inline]
+    fn drop(&mut self) {
+        self.lock.unlock(self.old, self.bits);
+    }
+}
+
+// SAFETY: exclusion: `with` runs its closure only between taking `LOCKED` by a
+// compare-exchange from an unlocked word and giving it back, and `update`
+// changes only an unlocked word or does so between the same two. Visibility:
+// taking acquires, giving back and `update` release, and every other change of
+// the word (`mark`) is a read-modify-write, so it continues the release
+// sequence and an acquire that reads from it still synchronises. Last access:
+// the releasing compare-exchange of `unlock` and `update`, or the store inside
+// `unpark_one`, which touches nothing of the lock afterwards. All this is
+// explored under loom's atomics by the subject `state-lock`.
+unsafe impl<S, A: Atomics> RawStateLock<S> for WordLock<S, A> {
+    fn new(bits: Bits, state: S) -> Self {
+        Self::from_parts(
+            A::Word::new(bits.to_word()),
+            A::Lot::new(),
+            A::Cell::new(state),
+        )
+    }
+
+    #[inline]
+    fn update(&self, mut f: impl FnMut(Bits) -> Option<Bits>) -> Result<Bits, Bits> {
+        let mut word = self.word.load_acquire();
+        loop {
+            let old = Bits::of_word(word);
+            let Some(new) = f(old) else {
+                return Err(old);
+            };
+            if word & LOCKED != 0 {
+                break;
+            }
+            match self.word.update(word, new.to_word()) {
+                Ok(_) => return Ok(old),
+                Err(now) => word = now,
+            }
+        }
+        let old = self.lock_slow();
+        let mut held = Held {
+            lock: self,
+            old,
+            bits: old,
+        };
+        match f(old) {
+            Some(new) => {
+                held.bits = new;
+                Ok(old)
+            }
+            None => Err(old),
+        }
+    }
+
+    #[inline]
+    fn with<R>(&self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
+        let old = self.lock();
+        let mut held = Held {
+            lock: self,
+            old,
+            bits: old,
+        };
+        let bits = &mut held.bits;
+        self.state.with_mut(|state| {
+            // SAFETY: the lock is held until `held` drops, and the state is
+            // reached only through it, so this is the only reference.
+            f(bits, unsafe { &mut *state })
+        })
+    }
+
+    #[inline]
+    fn load(&self) -> Bits {
+        Bits::of_word(self.word.load_acquire())
+    }
+
+    #[inline]
+    unsafe fn store(&self, bits: Bits) {
+        self.word.store_release(bits.to_word());
+    }
+
+    fn get_mut<R>(&mut self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
+        let state = &self.state;
+        self.word.get_mut(|word| {
+            let mut bits = Bits::of_word(*word);
+            let result = state.with_mut(|state| {
+                // SAFETY: `self` is borrowed exclusively.
+                f(&mut bits, unsafe { &mut *state })
+            });
+            *word = bits.to_word();
+            result
+        })
+    }
+}
+
+impl<S, A: Atomics> core::fmt::Debug for WordLock<S, A> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("WordLock")
+            .field("bits", &Bits::of_word(self.word.load_relaxed()))
+            .finish_non_exhaustive()
+    }
+}
+
+// SAFETY: the state is reached only under the lock (or by `&mut`), so sharing
+// the lock hands the state from thread to thread and never shares it.
+unsafe impl<S: Send, A: Atomics> Sync for WordLock<S, A>
+where
+    A::Word: Sync,
+    A::Lot: Sync,
+{
+}
