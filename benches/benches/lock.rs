@@ -1,0 +1,7 @@
+//! The lock alone, under criterion.
+
+mod harness;
+
+fn main() {
+    harness::run("lock");
+}

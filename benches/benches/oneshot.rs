@@ -1,0 +1,7 @@
+//! One value from one task to another, under criterion.
+
+mod harness;
+
+fn main() {
+    harness::run("oneshot");
+}

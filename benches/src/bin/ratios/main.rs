@@ -1,0 +1,208 @@
+//! `cargo ratios`: every contender in one run, as ratios to the fastest.
+//!
+//! On a shared machine a time says little and drifts; two times taken at the
+//! same moment still compare. So the contenders of a group take turns in many
+//! short rounds, a ratio is taken within each round, and the median over the
+//! rounds is what is printed.
+
+mod counting;
+
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use comfy_table::{Cell, CellAlignment, Table, presets};
+use reveille_benches::{Contender, Kind, contenders};
+
+use self::counting::{Allocated, counted};
+
+/// Times Reveille's primitives beside their peers and prints the ratios.
+#[derive(Debug, Parser)]
+#[command(name = "cargo ratios")]
+struct Options {
+    /// Only groups whose name contains this (`oneshot`, `oneshot/ready`, ...).
+    group: Option<String>,
+
+    /// How many turns each contender takes.
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+
+    /// How long one turn is, in microseconds.
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    turn: u32,
+}
+
+fn main() {
+    let options = Options::parse();
+    let turn = Duration::from_micros(options.turn.into());
+    let mut entrants: Vec<Entrant> = contenders()
+        .into_iter()
+        .filter(|contender| {
+            options
+                .group
+                .as_ref()
+                .is_none_or(|part| contender.group.contains(part))
+        })
+        .map(|contender| Entrant::new(contender, turn))
+        .collect();
+    if entrants.is_empty() {
+        let mut groups: Vec<_> = contenders().iter().map(|one| one.group).collect();
+        groups.dedup();
+        eprintln!("no such group; there are: {}", groups.join(", "));
+        std::process::exit(2);
+    }
+    for group in entrants.chunk_by_mut(Entrant::same_group) {
+        for _ in 0..options.rounds {
+            for entrant in &mut *group {
+                entrant.take_turn();
+            }
+        }
+    }
+    println!("{}", table(&entrants));
+    println!(
+        "Medians of {} interleaved rounds of {} µs. A ratio is a contender's time over that of \
+         the fastest in the same round;\n± is half the range of its middle half. Rows in brackets \
+         are a part of the work alone, and compete with nobody.",
+        options.rounds, options.turn
+    );
+}
+
+/// A contender, and what has been measured of it.
+struct Entrant {
+    contender: Contender,
+    /// How many operations make up a turn.
+    iterations: u64,
+    /// Nanoseconds an operation, a sample for each round.
+    samples: Vec<f64>,
+    /// What `iterations` operations allocate.
+    allocated: Allocated,
+}
+
+impl Entrant {
+    /// Finds out how many operations fill a turn, and what they allocate.
+    fn new(contender: Contender, turn: Duration) -> Self {
+        let mut iterations = 64;
+        while time(contender.run, iterations) < turn {
+            iterations *= 2;
+        }
+        // The last doubling has warmed the contender up: now exactly.
+        let elapsed = time(contender.run, iterations);
+        let fitting = iterations as f64 * turn.as_secs_f64() / elapsed.as_secs_f64();
+        let iterations = (fitting as u64).max(1);
+        Self {
+            contender,
+            iterations,
+            samples: Vec::new(),
+            allocated: counted(|| (contender.run)(iterations)),
+        }
+    }
+
+    fn same_group(&self, other: &Self) -> bool {
+        self.contender.group == other.contender.group
+    }
+
+    fn take_turn(&mut self) {
+        let elapsed = time(self.contender.run, self.iterations);
+        self.samples
+            .push(elapsed.as_nanos() as f64 / self.iterations as f64);
+    }
+
+    /// The quartiles of this entrant's time over another's, round by round.
+    fn ratio_to(&self, other: &Self) -> Quartiles {
+        Quartiles::of(
+            self.samples
+                .iter()
+                .zip(&other.samples)
+                .map(|(mine, theirs)| mine / theirs),
+        )
+    }
+}
+
+fn time(run: fn(u64), iterations: u64) -> Duration {
+    let start = Instant::now();
+    run(iterations);
+    start.elapsed()
+}
+
+struct Quartiles {
+    low: f64,
+    median: f64,
+    high: f64,
+}
+
+impl Quartiles {
+    /// Of at least one value.
+    fn of(values: impl Iterator<Item = f64>) -> Self {
+        let mut values: Vec<f64> = values.collect();
+        values.sort_by(f64::total_cmp);
+        let at = |quarters: usize| values[(values.len() - 1) * quarters / 4];
+        Self {
+            low: at(1),
+            median: at(2),
+            high: at(3),
+        }
+    }
+}
+
+fn table(entrants: &[Entrant]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_header([
+        "group",
+        "contender",
+        "ns/op",
+        "to the fastest",
+        "±",
+        "to the fastest peer",
+        "allocations/op",
+        "bytes/op",
+    ]);
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    for group in entrants.chunk_by(Entrant::same_group) {
+        let fastest = fastest(group, |kind| kind != Kind::Floor);
+        let fastest_peer = self::fastest(group, |kind| kind == Kind::Peer);
+        for entrant in group {
+            table.add_row(row(entrant, fastest, fastest_peer));
+        }
+    }
+    table
+}
+
+/// The entrant with the lowest median among those of some kinds.
+fn fastest(group: &[Entrant], counts: impl Fn(Kind) -> bool) -> &Entrant {
+    group
+        .iter()
+        .filter(|entrant| counts(entrant.contender.kind))
+        .min_by(|a, b| {
+            let median = |entrant: &Entrant| Quartiles::of(entrant.samples.iter().copied()).median;
+            median(a).total_cmp(&median(b))
+        })
+        .expect("every group has a contender of each side (see the tests of the library)")
+}
+
+fn row(entrant: &Entrant, fastest: &Entrant, fastest_peer: &Entrant) -> Vec<Cell> {
+    let Contender {
+        group, name, kind, ..
+    } = entrant.contender;
+    let name = match kind {
+        Kind::Floor => format!("({name})"),
+        Kind::Reveille | Kind::Peer => name.to_owned(),
+    };
+    let time = Quartiles::of(entrant.samples.iter().copied());
+    let ratio = entrant.ratio_to(fastest);
+    let per_operation = |sum: u64| sum as f64 / entrant.iterations as f64;
+    vec![
+        Cell::new(group),
+        Cell::new(name),
+        Cell::new(format!("{:.1}", time.median)),
+        Cell::new(format!("{:.2}", ratio.median)),
+        Cell::new(format!("{:.2}", (ratio.high - ratio.low) / 2.0)),
+        Cell::new(format!("{:.2}", entrant.ratio_to(fastest_peer).median)),
+        Cell::new(format!(
+            "{:.0}",
+            per_operation(entrant.allocated.allocations)
+        )),
+        Cell::new(format!("{:.0}", per_operation(entrant.allocated.bytes))),
+    ]
+}
