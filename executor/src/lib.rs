@@ -1,10 +1,52 @@
 //! Executors over the Reveille protocol, and one trait over everybody's.
+//!
+//! | item | |
+//! | --- | --- |
+//! | [`block_on`] | runs one future on this thread, which sleeps while it waits |
+//! | [`block_on_in`] | the same over any backend, for checkers |
+//! | [`Executor`] | spawns and blocks on whatever executor one already has |
+//! | [`Threads`] | the executor without a scheduler: a thread for each task |
+//! | [`task`] | how a spawned task is joined, and how it fails |
+//!
+//! ```
+//! use reveille::oneshot;
+//! use reveille_executor::{Executor, Threads};
+//!
+//! /// Written once, for every executor.
+//! fn doubled<E: Executor>(executor: &E, number: u32) -> u32 {
+//!     executor.block_on(async {
+//!         let (tx, rx) = oneshot::channel();
+//!         let doubling = executor.spawn(async move { rx.await.map(|number: u32| number * 2) });
+//!         tx.send(number).expect("the task waits for it");
+//!         doubling.await.expect("the task ends").expect("a number was sent")
+//!     })
+//! }
+//!
+//! assert_eq!(doubled(&Threads, 21), 42);
+//! ```
+//!
+//! # Features
+//!
+//! None is on by default; each adds [`Executor`] for the types of one crate.
+//!
+//! - `tokio`: `Runtime` and `Handle`.
+//! - `futures`: `ThreadPool` of futures-executor, and a `LocalPool` over the one
+//!   there.
+//! - `smol`: `Executor` of async-executor, which is smol's.
 
 #![forbid(unsafe_code)]
 
-use std::future::Future;
+mod block_on;
+mod executor;
+#[cfg(feature = "futures")]
+pub mod futures;
+#[cfg(feature = "smol")]
+mod smol;
+pub mod task;
+mod threads;
+#[cfg(feature = "tokio")]
+pub mod tokio;
 
-/// Runs a future to its end on this thread.
-pub fn block_on<F: Future>(future: F) -> F::Output {
-    reveille::protocol::block_on::<reveille::protocol::Native, F>(future)
-}
+pub use self::block_on::{block_on, block_on_in};
+pub use self::executor::Executor;
+pub use self::threads::Threads;

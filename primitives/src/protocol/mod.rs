@@ -59,7 +59,7 @@ mod word;
 
 pub use self::backend::{Backend, BlockingBackend, Cell, DefaultBackend, Park};
 pub use self::bits::Bits;
-pub use self::blocking::block_on;
+pub use self::blocking::{Parker, block_on};
 pub use self::handoff::{Boxed, Giver, Handoff, InSlot, Place, Taker};
 pub use self::local::{Local, LocalLock};
 pub use self::lock::{RawStateLock, Section, StateLock};

@@ -1,0 +1,71 @@
+//! The trait over executors.
+
+#![forbid(unsafe_code)]
+
+use std::future::Future;
+
+use crate::task::JoinError;
+
+/// What runs futures: spawns tasks, and blocks a thread on one future.
+///
+/// Code that needs no more than this can be written once and run on every
+/// executor. The names are those of tokio's `Runtime`.
+///
+/// | executor | feature | tasks run |
+/// | --- | --- | --- |
+/// | [`Threads`](crate::Threads) | | on a thread each |
+/// | `tokio::runtime::Runtime`, `Handle` | `tokio` | as the runtime was built |
+/// | `futures_executor::ThreadPool` | `futures` | on the threads of the pool |
+/// | `reveille_executor::futures::LocalPool` | `futures` | inside `block_on`, on its thread |
+/// | `async_executor::Executor` | `smol` | inside `block_on`, and on each thread that runs it |
+///
+/// # Implementing
+///
+/// The contract that the test matrix checks:
+///
+/// - A task runs whether its handle is polled, kept or dropped, as long as the
+///   executor runs.
+/// - A panic of a task is its outcome. It harms neither the executor nor any
+///   other task.
+/// - The handle answers only when the task's future has been dropped.
+/// - Spawned tasks make progress while `block_on` waits.
+pub trait Executor {
+    /// The future of a spawned task's outcome. Dropped, it leaves the task
+    /// running.
+    type JoinHandle<T: Send + 'static>: Future<Output = Result<T, JoinError>>
+        + Unpin
+        + Send
+        + 'static;
+
+    /// Starts a task.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille_executor::{Executor, Threads};
+    ///
+    /// let sum = Threads.spawn(async { 1 + 2 });
+    /// assert_eq!(Threads.block_on(sum).unwrap(), 3);
+    /// ```
+    fn spawn<F>(&self, future: F) -> Self::JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static;
+
+    /// Runs a future to its end, blocking this thread.
+    ///
+    /// # Panics
+    ///
+    /// Panics, on most executors, when called inside a future that one of them
+    /// runs: `.await` it there. A panic of the future goes on to the caller.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille_executor::{Executor, Threads};
+    ///
+    /// let word = String::from("borrowed");
+    /// assert_eq!(Threads.block_on(async { word.len() }), 8);
+    /// ```
+    fn block_on<F: Future>(&self, future: F) -> F::Output;
+}

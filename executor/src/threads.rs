@@ -1,0 +1,60 @@
+//! `Threads`: the executor without a scheduler.
+
+#![forbid(unsafe_code)]
+
+use std::future::Future;
+use std::thread;
+
+use crate::task::{self, JoinHandle};
+use crate::{Executor, block_on};
+
+/// A thread for each task, which [`block_on`] runs it on.
+///
+/// The simplest executor that keeps the contract, for tests, and for the few
+/// tasks that may block. Spawning costs the start of a thread and waiting the
+/// stack of one, so it is not the executor for thousands of tasks; nor can it
+/// cancel any: a task that waits for ever keeps its thread for ever.
+///
+/// # Panics
+///
+/// `spawn` panics where the system refuses a thread.
+///
+/// # Examples
+///
+/// ```
+/// use reveille_executor::{Executor, Threads};
+///
+/// let task = Threads.spawn(async { std::thread::current().id() });
+/// let id = Threads.block_on(task).unwrap();
+/// assert_ne!(id, std::thread::current().id());
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Threads;
+
+impl Executor for Threads {
+    type JoinHandle<T: Send + 'static> = JoinHandle<T>;
+
+    #[track_caller]
+    fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let (task, handle) = task::joinable(future);
+        let spawned = thread::Builder::new()
+            .name("reveille-task".into())
+            .spawn(move || block_on(task));
+        if let Err(error) = spawned {
+            panic!(
+                "the system refused a thread for the task ({error}): Threads takes one for each, \
+                 so run fewer at a time, or use an executor that shares threads"
+            );
+        }
+        handle
+    }
+
+    #[track_caller]
+    fn block_on<F: Future>(&self, future: F) -> F::Output {
+        block_on(future)
+    }
+}
