@@ -1,0 +1,333 @@
+//! What `block_on` promises, on real threads. Every order of wake and park is
+//! explored in `interleavings.rs`.
+
+#![forbid(unsafe_code)]
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, pending, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::task::{Poll, Waker};
+use std::thread;
+use std::time::Duration;
+
+use reveille::oneshot;
+use reveille_executor::block_on;
+
+/// A future that is pending at each poll until `polls` have been made, and
+/// calls `each` in every one of them.
+fn pending_until_poll(polls: u32, mut each: impl FnMut(u32, &Waker)) -> impl Future<Output = u32> {
+    let mut polled = 0;
+    poll_fn(move |cx| {
+        polled += 1;
+        each(polled, cx.waker());
+        if polled == polls {
+            Poll::Ready(polled)
+        } else {
+            Poll::Pending
+        }
+    })
+}
+
+/// Runs on a thread of its own, whose parker has no past.
+fn on_a_fresh_thread<T: Send>(f: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| scope.spawn(f).join().expect("the test does not panic"))
+}
+
+fn panic_message(f: impl FnOnce()) -> String {
+    let panic = catch_unwind(AssertUnwindSafe(f)).expect_err("a panic was due");
+    match panic.downcast::<String>() {
+        Ok(message) => *message,
+        Err(panic) => (*panic.downcast::<&str>().expect("panics carry messages")).into(),
+    }
+}
+
+#[test]
+fn a_ready_future_is_polled_once() {
+    let mut polls = 0;
+    let output = block_on(pending_until_poll(1, |_, _| polls += 1));
+    assert_eq!((output, polls), (1, 1));
+}
+
+#[test]
+fn the_future_may_borrow_and_stay_on_the_thread() {
+    let local = Rc::new(Cell::new(0));
+    let borrowed = String::from("borrowed");
+    let length = block_on(async {
+        local.set(1);
+        borrowed.len()
+    });
+    assert_eq!((length, local.get()), (8, 1));
+}
+
+#[test]
+fn a_wake_during_the_poll_is_kept_for_the_park() {
+    let wakes = 1000;
+    let output = on_a_fresh_thread(|| {
+        block_on(pending_until_poll(wakes + 1, |_, waker| {
+            waker.wake_by_ref();
+        }))
+    });
+    assert_eq!(output, wakes + 1);
+}
+
+#[test]
+fn wakes_before_the_park_merge_into_one() {
+    let woken = AtomicBool::new(false);
+    let polls = on_a_fresh_thread(|| {
+        thread::scope(|scope| {
+            let woken = &woken;
+            block_on(pending_until_poll(3, |poll, waker| match poll {
+                1 => (0..3).for_each(|_| waker.wake_by_ref()),
+                2 => {
+                    let waker = waker.clone();
+                    scope.spawn(move || {
+                        thread::sleep(Duration::from_millis(50));
+                        woken.store(true, Ordering::Relaxed);
+                        waker.wake();
+                    });
+                }
+                _ => assert!(
+                    woken.load(Ordering::Relaxed),
+                    "the second poll was for all three wakes, and nothing has happened since"
+                ),
+            }))
+        })
+    });
+    assert_eq!(polls, 3);
+}
+
+#[test]
+fn a_wake_from_another_thread_is_one_further_poll() {
+    let waking = RefCell::new(None);
+    let polls = block_on(pending_until_poll(2, |poll, waker| {
+        if poll == 1 {
+            let waker = waker.clone();
+            *waking.borrow_mut() = Some(thread::spawn(move || {
+                thread::sleep(Duration::from_millis(20));
+                waker.wake();
+            }));
+        }
+    }));
+    assert_eq!(polls, 2);
+    waking.take().expect("it was spawned").join().unwrap();
+}
+
+/// Futures may use `thread::park` for their own ends, and swallow the token of
+/// the thread that way.
+#[test]
+fn a_wake_survives_a_poll_that_parks_the_thread_itself() {
+    let output = on_a_fresh_thread(|| {
+        block_on(pending_until_poll(2, |poll, waker| {
+            if poll == 1 {
+                waker.wake_by_ref();
+                thread::park_timeout(Duration::from_millis(1));
+                thread::park_timeout(Duration::from_millis(1));
+            }
+        }))
+    });
+    assert_eq!(output, 2);
+}
+
+/// The other way round: a token that somebody else left with the thread does
+/// not end the wait, nor does it start a poll.
+#[test]
+fn a_token_of_the_thread_is_no_wake() {
+    let polls = on_a_fresh_thread(|| {
+        thread::current().unpark();
+        let (tx, mut rx) = oneshot::channel();
+        let sending = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(50));
+            tx.send(()).unwrap();
+        });
+        let mut polls = 0;
+        block_on(poll_fn(|cx| {
+            polls += 1;
+            std::pin::Pin::new(&mut rx).poll(cx)
+        }))
+        .unwrap();
+        sending.join().unwrap();
+        polls
+    });
+    assert_eq!(polls, 2);
+}
+
+/// Nanoseconds of processor time that this thread has used.
+#[cfg(target_os = "linux")]
+fn processor_time() -> u64 {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("a Linux file");
+    stat.split(' ')
+        .next()
+        .and_then(|nanos| nanos.parse().ok())
+        .expect("its first number is the time on the processor")
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn waiting_takes_no_processor_time() {
+    let wait = Duration::from_millis(300);
+    let used = on_a_fresh_thread(|| {
+        let (tx, rx) = oneshot::channel();
+        let sending = thread::spawn(move || {
+            thread::sleep(wait);
+            tx.send(()).unwrap();
+        });
+        let before = processor_time();
+        block_on(rx).unwrap();
+        let used = processor_time() - before;
+        sending.join().unwrap();
+        used
+    });
+    assert!(
+        u128::from(used) < wait.as_nanos() / 10,
+        "waiting {wait:?} took {used} ns of the processor"
+    );
+}
+
+#[test]
+fn nested_use_panics_and_says_what_to_do() {
+    let message = panic_message(|| block_on(async { block_on(async {}) }));
+    assert!(
+        message.starts_with("block_on was called inside a future that block_on runs"),
+        "{message}"
+    );
+    assert!(message.contains("`.await` the inner future"), "{message}");
+
+    assert_eq!(block_on(async { 7 }), 7, "and the thread can block again");
+}
+
+#[test]
+fn a_refused_nested_call_leaves_the_outer_one_running() {
+    let outer = block_on(async {
+        panic_message(|| block_on(pending::<()>()));
+        pending_until_poll(2, |_, waker| waker.wake_by_ref()).await
+    });
+    assert_eq!(outer, 2);
+}
+
+#[test]
+fn nested_use_on_another_thread_is_in_order() {
+    let inner = block_on(async {
+        let other = thread::spawn(|| block_on(async { 7 }));
+        other.join().unwrap()
+    });
+    assert_eq!(inner, 7);
+}
+
+#[test]
+fn a_panic_of_the_future_leaves_the_thread_fit_to_block() {
+    let message = panic_message(|| {
+        block_on(pending_until_poll(2, |poll, waker| {
+            waker.wake_by_ref();
+            assert!(poll != 2, "the second poll");
+        }));
+    });
+    assert_eq!(message, "the second poll");
+
+    let (tx, rx) = oneshot::channel();
+    let sending = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(20));
+        tx.send(7)
+    });
+    assert_eq!(block_on(rx), Ok(7));
+    sending.join().unwrap().unwrap();
+}
+
+/// Runs a closure when it is dropped.
+struct OnDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+#[test]
+fn the_destructor_of_the_future_may_block() {
+    let blocked = Cell::new(0);
+    let held = OnDrop(|| blocked.set(block_on(async { 7 })));
+    block_on(poll_fn(move |_| {
+        let _ = &held;
+        Poll::Ready(())
+    }));
+    assert_eq!(blocked.get(), 7);
+}
+
+/// Whichever of the two thread-locals goes first, it can block.
+#[test]
+fn the_destructor_of_a_thread_local_may_block() {
+    struct Blocks(RefCell<Option<(oneshot::Receiver<u32>, mpsc::Sender<u32>)>>);
+
+    impl Drop for Blocks {
+        fn drop(&mut self) {
+            let (rx, result) = self.0.take().expect("the test has filled it");
+            result.send(block_on(rx).unwrap()).unwrap();
+        }
+    }
+
+    thread_local! {
+        static EARLIER: Blocks = const { Blocks(RefCell::new(None)) };
+        static LATER: Blocks = const { Blocks(RefCell::new(None)) };
+    }
+
+    let (result, results) = mpsc::channel();
+    let (tx_earlier, rx_earlier) = oneshot::channel();
+    let (tx_later, rx_later) = oneshot::channel();
+    let ending = thread::spawn(move || {
+        EARLIER.with(|local| *local.0.borrow_mut() = Some((rx_earlier, result.clone())));
+        block_on(async {});
+        LATER.with(|local| *local.0.borrow_mut() = Some((rx_later, result)));
+    });
+    thread::sleep(Duration::from_millis(50));
+    tx_earlier.send(1).unwrap();
+    tx_later.send(2).unwrap();
+    ending.join().unwrap();
+    let mut seen: Vec<_> = results.iter().collect();
+    seen.sort_unstable();
+    assert_eq!(seen, [1, 2]);
+}
+
+#[test]
+fn a_thread_makes_one_waker_and_keeps_it() {
+    let waker = || block_on(poll_fn(|cx| Poll::Ready(cx.waker().clone())));
+    let first = waker();
+    assert!(first.will_wake(&waker()));
+    let other = thread::spawn(waker).join().unwrap();
+    assert!(!first.will_wake(&other));
+}
+
+#[test]
+fn a_wake_that_comes_after_the_end_costs_the_next_call_one_poll() {
+    let polls = on_a_fresh_thread(|| {
+        let late = block_on(poll_fn(|cx| Poll::Ready(cx.waker().clone())));
+        late.wake_by_ref();
+        late.wake();
+
+        let (tx, mut rx) = oneshot::channel();
+        let sending = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(50));
+            tx.send(()).unwrap();
+        });
+        let mut polls = 0;
+        block_on(poll_fn(|cx| {
+            polls += 1;
+            std::pin::Pin::new(&mut rx).poll(cx)
+        }))
+        .unwrap();
+        sending.join().unwrap();
+        polls
+    });
+    assert_eq!(
+        polls, 3,
+        "one at the start, one for the late wake, one for the value"
+    );
+}
+
+#[test]
+fn waking_a_thread_that_has_ended_does_nothing() {
+    let waker = on_a_fresh_thread(|| block_on(poll_fn(|cx| Poll::Ready(cx.waker().clone()))));
+    waker.wake_by_ref();
+    waker.wake();
+}
