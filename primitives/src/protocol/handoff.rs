@@ -26,7 +26,8 @@
 //!    and releases the place. A taker that sees `GIVER_LEFT` is the only user
 //!    left and needs no section at all.
 //! 3. Whoever leaves takes its own waker out in that section, and the waker of
-//!    the other side if it waits for this.
+//!    the other side if it waits for this. Closing decides what both sides wait
+//!    for, so it takes out both, and nobody registers afterwards.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -471,12 +472,15 @@ impl<T, P: Place> Taker<T, P> {
     /// given before is still there to be taken.
     pub fn close(&self) {
         let lock = &self.handoff.lock;
-        let unwaited = lock.update(|bits| (!bits.contains(GIVER_WAITS)).then(|| bits | CLOSED));
+        let unwaited = lock.update(|bits| {
+            (!bits.intersects(GIVER_WAITS | TAKER_WAITS)).then(|| bits | CLOSED)
+        });
         if unwaited.is_err() {
             lock.with(|section| {
                 section.bits.insert(CLOSED);
-                section.bits.remove(GIVER_WAITS);
+                section.bits.remove(GIVER_WAITS | TAKER_WAITS);
                 section.wakes.wake(&mut section.state.giver);
+                section.wakes.wake(&mut section.state.taker);
             });
         }
     }
