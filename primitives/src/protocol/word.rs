@@ -267,7 +267,9 @@ unsafe impl<S, A: Atomics> RawStateLock<S> for WordLock<S, A> {
             if word & LOCKED != 0 {
                 break;
             }
-            match self.word.update(word, new.to_word()) {
+            // The word can be unlocked and `PARKED`: an unlock woke one of
+            // several. The others have to be found by the next.
+            match self.word.update(word, new.to_word() | word & PARKED) {
                 Ok(_) => return Ok(old),
                 Err(now) => word = now,
             }
