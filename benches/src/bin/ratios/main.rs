@@ -169,15 +169,14 @@ fn table(entrants: &[Entrant]) -> Table {
     table
 }
 
-/// The entrant with the lowest median among those of some kinds.
+/// The fastest entrant of some kinds, by ratios to one and the same entrant: a
+/// machine that drifted between two speeds has no one time to compare.
 fn fastest(group: &[Entrant], counts: impl Fn(Kind) -> bool) -> &Entrant {
+    let ratio = |entrant: &Entrant| entrant.ratio_to(&group[0]).median;
     group
         .iter()
         .filter(|entrant| counts(entrant.contender.kind))
-        .min_by(|a, b| {
-            let median = |entrant: &Entrant| Quartiles::of(entrant.samples.iter().copied()).median;
-            median(a).total_cmp(&median(b))
-        })
+        .min_by(|a, b| ratio(a).total_cmp(&ratio(b)))
         .expect("every group has a contender of each side (see the tests of the library)")
 }
 
