@@ -17,8 +17,17 @@ pub trait Backend: Sized + 'static {
     type Cell<T>: Cell<T>;
 }
 
+/// A backend whose locks threads may share.
+///
+/// # Safety
+///
+/// The promises of [`RawStateLock`] hold between threads: a lock with a state
+/// that is `Send` may be shared, and what may be sent of one thread's cells may
+/// be sent to another.
+pub unsafe trait SharedBackend: Backend {}
+
 /// A backend on which a thread can block.
-pub trait BlockingBackend: Backend {
+pub trait BlockingBackend: SharedBackend {
     /// What blocks it.
     type Park: Park;
 }

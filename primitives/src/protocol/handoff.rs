@@ -37,7 +37,7 @@ use core::ops::Deref;
 use core::ptr::NonNull;
 use core::task::{Context, Poll};
 
-use super::{Backend, Bits, Cell, DefaultBackend, StateLock, WakerSlot};
+use super::{Backend, Bits, Cell, DefaultBackend, SharedBackend, StateLock, WakerSlot};
 
 const FULL: Bits = Bits::new(1);
 const GIVER_LEFT: Bits = Bits::new(1 << 1);
@@ -55,9 +55,9 @@ pub struct Handoff<T, B: Backend = DefaultBackend> {
     value: B::Cell<MaybeUninit<T>>,
 }
 
-/// The wakers of the two sides. Public only as a name in bounds.
+/// The wakers of the two sides.
 #[derive(Debug, Default)]
-pub struct Wakers {
+struct Wakers {
     giver: WakerSlot,
     taker: WakerSlot,
 }
@@ -130,9 +130,9 @@ unsafe impl<T, B: Backend> Release for BoxPointer<T, B> {
 }
 
 // SAFETY: the pointer is a share in a handoff that both threads may use.
-unsafe impl<T, B: Backend> Send for BoxPointer<T, B> where Handoff<T, B>: Sync {}
+unsafe impl<T: Send, B: SharedBackend> Send for BoxPointer<T, B> {}
 // SAFETY: as above; a shared pointer gives a shared handoff.
-unsafe impl<T, B: Backend> Sync for BoxPointer<T, B> where Handoff<T, B>: Sync {}
+unsafe impl<T: Send, B: SharedBackend> Sync for BoxPointer<T, B> {}
 
 /// The place of [`Handoff::split`]: the caller's, borrowed for `'a`.
 #[derive(Debug)]
@@ -177,16 +177,16 @@ unsafe impl<T, B: Backend> Release for SlotPointer<'_, T, B> {
 }
 
 // SAFETY: the pointer is a shared borrow of the handoff.
-unsafe impl<T, B: Backend> Send for SlotPointer<'_, T, B> where Handoff<T, B>: Sync {}
+unsafe impl<T: Send, B: SharedBackend> Send for SlotPointer<'_, T, B> {}
 // SAFETY: as above.
-unsafe impl<T, B: Backend> Sync for SlotPointer<'_, T, B> where Handoff<T, B>: Sync {}
+unsafe impl<T: Send, B: SharedBackend> Sync for SlotPointer<'_, T, B> {}
 
 // SAFETY: the value goes from one thread to another and is never shared (its
 // cell belongs to one side at a time, invariant 1), so `T: Send` is enough; the
 // rest stands under the lock.
-unsafe impl<T: Send, B: Backend> Sync for Handoff<T, B> where B::Lock<Wakers>: Sync {}
+unsafe impl<T: Send, B: SharedBackend> Sync for Handoff<T, B> {}
 // SAFETY: owning a handoff is owning its lock and its value.
-unsafe impl<T: Send, B: Backend> Send for Handoff<T, B> where B::Lock<Wakers>: Send {}
+unsafe impl<T: Send, B: SharedBackend> Send for Handoff<T, B> {}
 
 impl<T, B: Backend> Handoff<T, B> {
     /// An empty handoff, over any backend.
@@ -472,9 +472,8 @@ impl<T, P: Place> Taker<T, P> {
     /// given before is still there to be taken.
     pub fn close(&self) {
         let lock = &self.handoff.lock;
-        let unwaited = lock.update(|bits| {
-            (!bits.intersects(GIVER_WAITS | TAKER_WAITS)).then(|| bits | CLOSED)
-        });
+        let unwaited = lock
+            .update(|bits| (!bits.intersects(GIVER_WAITS | TAKER_WAITS)).then(|| bits | CLOSED));
         if unwaited.is_err() {
             lock.with(|section| {
                 section.bits.insert(CLOSED);

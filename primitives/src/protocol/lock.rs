@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use core::task::{Context, Poll};
 
 use super::wake::Registration;
-use super::{Backend, Bits, Caller, DefaultBackend, WakeList};
+use super::{Backend, Bits, Caller, DefaultBackend, SharedBackend, WakeList};
 
 /// Bits and a state under one lock: what a backend implements.
 ///
@@ -215,6 +215,12 @@ impl<S, B: Backend> StateLock<S, B> {
         self.raw.get_mut(f)
     }
 }
+
+// SAFETY: the state is reached only in sections (or by `&mut`), and those of a
+// shared backend exclude one another between threads.
+unsafe impl<S: Send, B: SharedBackend> Sync for StateLock<S, B> {}
+// SAFETY: owning the lock is owning its state.
+unsafe impl<S: Send, B: SharedBackend> Send for StateLock<S, B> {}
 
 impl<S, B: Backend> fmt::Debug for StateLock<S, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -8,10 +8,11 @@
 use core::sync::atomic::Ordering;
 use std::collections::VecDeque;
 
+use loom::sync::atomic::AtomicUsize;
 use loom::sync::{Condvar, Mutex, MutexGuard};
 
 use super::word::{Atomics, Lot, Word, WordLock};
-use super::{Backend, Bits, BlockingBackend, Cell, Park, RawStateLock};
+use super::{Backend, Bits, BlockingBackend, Cell, Park, RawStateLock, SharedBackend};
 
 /// The backend that loom explores section by section.
 #[derive(Debug)]
@@ -21,6 +22,9 @@ impl Backend for Loom {
     type Lock<S> = LoomLock<S>;
     type Cell<T> = LoomCell<T>;
 }
+
+// SAFETY: loom's mutex is for its threads, which are all on one of the system's.
+unsafe impl SharedBackend for Loom {}
 
 impl BlockingBackend for Loom {
     type Park = LoomPark;
@@ -35,6 +39,9 @@ impl Backend for LoomWord {
     type Lock<S> = WordLock<S, LoomAtomics>;
     type Cell<T> = LoomCell<T>;
 }
+
+// SAFETY: as for `Loom`; the lock is `WordLock`.
+unsafe impl SharedBackend for LoomWord {}
 
 impl BlockingBackend for LoomWord {
     type Park = LoomPark;
@@ -114,7 +121,7 @@ unsafe impl<T> Cell<T> for LoomCell<T> {
 pub struct LoomAtomics;
 
 impl Atomics for LoomAtomics {
-    type Word = loom::sync::atomic::AtomicUsize;
+    type Word = LoomStep;
     type Cell<T> = LoomCell<T>;
     type Lot = LoomLot;
     /// None: what a spin could see, the search sees by another order.
@@ -123,41 +130,71 @@ impl Atomics for LoomAtomics {
     fn spin(_: u32) {}
 }
 
-impl Word for loom::sync::atomic::AtomicUsize {
+/// An atomic word of loom's, each access to which is a step of the search.
+///
+/// Loom's reduction remembers of each atomic the last access, and not the last
+/// of each thread. Where a thread loads a word and then replaces it, its load
+/// hides the loads of others before it, and loom leaves out the orders in
+/// which they come after: of a `load` beside an `update` it explores only the
+/// one that finds the old bits. So each access is made after one to a second
+/// atomic, by a read-modify-write, which conflicts with each of its kind. Being
+/// relaxed and elsewhere, it orders nothing of what is explored.
+#[derive(Debug)]
+pub struct LoomStep {
+    word: AtomicUsize,
+    steps: AtomicUsize,
+}
+
+impl LoomStep {
+    /// The word, for the access that is this step.
+    pub fn step(&self) -> &AtomicUsize {
+        self.steps.fetch_add(1, Ordering::Relaxed);
+        &self.word
+    }
+}
+
+impl Word for LoomStep {
     fn new(value: usize) -> Self {
-        loom::sync::atomic::AtomicUsize::new(value)
+        Self {
+            word: AtomicUsize::new(value),
+            steps: AtomicUsize::new(0),
+        }
     }
 
     fn load_relaxed(&self) -> usize {
-        self.load(Ordering::Relaxed)
+        self.step().load(Ordering::Relaxed)
     }
 
     fn load_acquire(&self) -> usize {
-        self.load(Ordering::Acquire)
+        self.step().load(Ordering::Acquire)
     }
 
     fn store_release(&self, value: usize) {
-        self.store(value, Ordering::Release);
+        self.step().store(value, Ordering::Release);
     }
 
     fn lock(&self, old: usize, new: usize) -> Result<usize, usize> {
-        self.compare_exchange_weak(old, new, Ordering::Acquire, Ordering::Relaxed)
+        self.step()
+            .compare_exchange_weak(old, new, Ordering::Acquire, Ordering::Relaxed)
     }
 
     fn unlock(&self, old: usize, new: usize) -> Result<usize, usize> {
-        self.compare_exchange(old, new, Ordering::Release, Ordering::Relaxed)
+        self.step()
+            .compare_exchange(old, new, Ordering::Release, Ordering::Relaxed)
     }
 
     fn update(&self, old: usize, new: usize) -> Result<usize, usize> {
-        self.compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Acquire)
+        self.step()
+            .compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Acquire)
     }
 
     fn mark(&self, old: usize, new: usize) -> Result<usize, usize> {
-        self.compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed)
+        self.step()
+            .compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed)
     }
 
     fn get_mut<R>(&mut self, f: impl FnOnce(&mut usize) -> R) -> R {
-        self.with_mut(f)
+        self.word.with_mut(f)
     }
 }
 

@@ -44,6 +44,7 @@ mod backend;
 mod bits;
 mod blocking;
 mod handoff;
+mod hooked;
 mod local;
 mod lock;
 #[cfg(any(loom, feature = "loom"))]
@@ -57,14 +58,17 @@ mod spin;
 mod wake;
 mod word;
 
-pub use self::backend::{Backend, BlockingBackend, Cell, DefaultBackend, Park};
+pub use self::backend::{Backend, BlockingBackend, Cell, DefaultBackend, Park, SharedBackend};
 pub use self::bits::Bits;
 pub use self::blocking::{Parker, block_on};
 pub use self::handoff::{Boxed, Giver, Handoff, InSlot, Place, Taker};
+pub use self::hooked::{Hooks, hooked};
 pub use self::local::{Local, LocalLock};
 pub use self::lock::{RawStateLock, Section, StateLock};
 #[cfg(any(loom, feature = "loom"))]
-pub use self::loom::{Loom, LoomAtomics, LoomCell, LoomLock, LoomLot, LoomPark, LoomWord};
+pub use self::loom::{
+    Loom, LoomAtomics, LoomCell, LoomLock, LoomLot, LoomPark, LoomStep, LoomWord,
+};
 #[cfg(feature = "std")]
 pub use self::native::{Native, StdAtomics, StdLot, StdPark};
 pub use self::observed::{Observed, ObservedLock, Observer, Passage};

@@ -7,7 +7,7 @@ use std::thread::Thread;
 use parking_lot_core::{DEFAULT_PARK_TOKEN, DEFAULT_UNPARK_TOKEN, ParkResult};
 
 use super::word::{Atomics, Lot, WordLock};
-use super::{Backend, Bits, BlockingBackend, Park, StateLock};
+use super::{Backend, Bits, BlockingBackend, Park, SharedBackend, StateLock};
 
 /// The backend for threads, and the default.
 ///
@@ -21,6 +21,9 @@ impl Backend for Native {
     type Lock<S> = WordLock<S, StdAtomics>;
     type Cell<T> = UnsafeCell<T>;
 }
+
+// SAFETY: `WordLock` keeps its promises by atomics that threads share.
+unsafe impl SharedBackend for Native {}
 
 impl BlockingBackend for Native {
     type Park = StdPark;

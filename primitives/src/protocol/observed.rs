@@ -7,7 +7,7 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use super::{Backend, Bits, BlockingBackend, Park, RawStateLock};
+use super::{Backend, Bits, BlockingBackend, Park, RawStateLock, SharedBackend};
 
 /// The backend `B`, with `O` told of every section.
 #[derive(Debug)]
@@ -59,7 +59,10 @@ impl<B: Backend, O: Observer> Backend for Observed<B, O> {
     type Cell<T> = B::Cell<T>;
 }
 
-impl<B: Backend, O: Observer> BlockingBackend for Observed<B, O> {
+// SAFETY: the locks are those of `B`.
+unsafe impl<B: SharedBackend, O: Observer> SharedBackend for Observed<B, O> {}
+
+impl<B: SharedBackend, O: Observer> BlockingBackend for Observed<B, O> {
     type Park = O::Park;
 }
 

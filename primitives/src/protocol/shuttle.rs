@@ -4,7 +4,7 @@ use core::cell::UnsafeCell;
 
 use shuttle::sync::{Condvar, Mutex, MutexGuard};
 
-use super::{Backend, Bits, BlockingBackend, Park, RawStateLock};
+use super::{Backend, Bits, BlockingBackend, Park, RawStateLock, SharedBackend};
 
 /// The backend that shuttle explores. Every ordering is sequentially
 /// consistent there, and cells are not watched: those are loom's part.
@@ -15,6 +15,9 @@ impl Backend for Shuttle {
     type Lock<S> = ShuttleLock<S>;
     type Cell<T> = UnsafeCell<T>;
 }
+
+// SAFETY: shuttle's mutex is for its tasks, which are all on one of the system's threads.
+unsafe impl SharedBackend for Shuttle {}
 
 impl BlockingBackend for Shuttle {
     type Park = ShuttlePark;

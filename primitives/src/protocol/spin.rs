@@ -4,7 +4,7 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::word::{Atomics, Lot, WordLock};
-use super::{Backend, Bits, BlockingBackend, Park, StateLock};
+use super::{Backend, Bits, BlockingBackend, Park, SharedBackend, StateLock};
 
 /// The backend without an operating system: contended lockers spin.
 ///
@@ -18,6 +18,9 @@ impl Backend for Spin {
     type Lock<S> = WordLock<S, SpinAtomics>;
     type Cell<T> = UnsafeCell<T>;
 }
+
+// SAFETY: `WordLock` keeps its promises by atomics that threads share.
+unsafe impl SharedBackend for Spin {}
 
 impl BlockingBackend for Spin {
     type Park = SpinPark;

@@ -1,0 +1,88 @@
+//! A waker that tells of everything done with it.
+
+use alloc::sync::Arc;
+use core::mem::ManuallyDrop;
+use core::task::{RawWaker, RawWakerVTable, Waker};
+
+/// What a [`hooked`] waker calls: by `Wake` alone one learns of wakes, but not
+/// of clones and drops, which are foreign code just as much (P4).
+///
+/// Each may panic and may re-enter whatever primitive holds the waker.
+pub trait Hooks: Send + Sync + 'static {
+    /// The waker is about to be cloned.
+    fn cloned(&self);
+
+    /// It is woken, by value or by reference.
+    fn woken(&self);
+
+    /// One of its clones is dropped (other than by waking it by value).
+    fn dropped(&self);
+}
+
+/// A waker that calls `hooks`. Two of the same `Arc` wake the same task.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+/// use reveille::protocol::{Hooks, hooked};
+///
+/// #[derive(Default)]
+/// struct Clones(AtomicUsize);
+///
+/// impl Hooks for Clones {
+///     fn cloned(&self) {
+///         self.0.fetch_add(1, Ordering::Relaxed);
+///     }
+///     fn woken(&self) {}
+///     fn dropped(&self) {}
+/// }
+///
+/// let clones = Arc::new(Clones::default());
+/// let waker = hooked(clones.clone());
+/// assert!(waker.clone().will_wake(&waker));
+/// assert_eq!(clones.0.load(Ordering::Relaxed), 1);
+/// ```
+pub fn hooked<H: Hooks>(hooks: Arc<H>) -> Waker {
+    // SAFETY: the data is an `Arc<H>` turned raw, and the table is that of `H`.
+    unsafe { Waker::new(Arc::into_raw(hooks).cast(), &Table::<H>::TABLE) }
+}
+
+struct Table<H>(H);
+
+impl<H: Hooks> Table<H> {
+    const TABLE: RawWakerVTable =
+        RawWakerVTable::new(Self::clone, Self::wake, Self::wake_by_ref, Self::drop);
+
+    /// # Safety
+    ///
+    /// `data` is of a waker made by [`hooked`], which outlives the result.
+    unsafe fn borrow(data: *const ()) -> ManuallyDrop<Arc<H>> {
+        // SAFETY: `data` came from `Arc::into_raw`, and the count that stands
+        // for the waker is left alone by `ManuallyDrop`.
+        ManuallyDrop::new(unsafe { Arc::from_raw(data.cast()) })
+    }
+
+    unsafe fn clone(data: *const ()) -> RawWaker {
+        // SAFETY: called by a waker, for its data.
+        let hooks = unsafe { Self::borrow(data) };
+        hooks.cloned();
+        RawWaker::new(Arc::into_raw(Arc::clone(&hooks)).cast(), &Self::TABLE)
+    }
+
+    unsafe fn wake(data: *const ()) {
+        // SAFETY: called by a waker, for its data, which it gives up.
+        ManuallyDrop::into_inner(unsafe { Self::borrow(data) }).woken();
+    }
+
+    unsafe fn wake_by_ref(data: *const ()) {
+        // SAFETY: called by a waker, for its data.
+        unsafe { Self::borrow(data) }.woken();
+    }
+
+    unsafe fn drop(data: *const ()) {
+        // SAFETY: called by a waker, for its data, which it gives up.
+        ManuallyDrop::into_inner(unsafe { Self::borrow(data) }).dropped();
+    }
+}

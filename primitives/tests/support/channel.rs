@@ -1,0 +1,59 @@
+//! A oneshot channel, wherever it is and whatever it stands on.
+
+use std::any::type_name;
+use std::marker::PhantomData;
+use std::sync::{Mutex, PoisonError};
+
+use reveille::oneshot::{self, Receiver, Sender, Slot};
+use reveille::protocol::{Backend, Boxed, InSlot, Place};
+
+/// A kind of channel: a place and a backend.
+pub(crate) trait Channel: 'static {
+    type Place: Place + 'static;
+
+    fn open<T: 'static>() -> (Sender<T, Self::Place>, Receiver<T, Self::Place>);
+
+    /// `Heap<Native>` and the like.
+    fn name() -> String {
+        let mut name = String::new();
+        for word in type_name::<Self>().split_inclusive(['<', '>', ',']) {
+            name.push_str(word.rsplit("::").next().unwrap_or(word));
+        }
+        name
+    }
+}
+
+/// On the heap.
+pub(crate) struct Heap<B>(PhantomData<B>);
+
+impl<B: Backend> Channel for Heap<B> {
+    type Place = Boxed<B>;
+
+    fn open<T: 'static>() -> (Sender<T, Boxed<B>>, Receiver<T, Boxed<B>>) {
+        oneshot::channel_in()
+    }
+}
+
+/// In a slot.
+pub(crate) struct Slotted<B>(PhantomData<B>);
+
+impl<B: Backend> Channel for Slotted<B> {
+    type Place = InSlot<'static, B>;
+
+    fn open<T: 'static>() -> (
+        Sender<T, InSlot<'static, B>>,
+        Receiver<T, InSlot<'static, B>>,
+    ) {
+        keep(Box::leak(Box::new(Slot::new_in()))).split()
+    }
+}
+
+/// Keeps what is leaked on purpose in the sight of leak checkers. Slots are
+/// leaked so that their halves can go where those of a heap channel can; that
+/// they can also be dropped has tests of its own.
+fn keep<T>(leaked: &'static mut T) -> &'static mut T {
+    static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    kept.push(std::ptr::from_mut(leaked).expose_provenance());
+    leaked
+}

@@ -1,0 +1,58 @@
+//! What the test binaries share: wakers that watch, channels in every place
+//! and over every backend, values that are counted, and a watchdog.
+
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+pub(crate) mod channel;
+pub(crate) mod probe;
+pub(crate) mod token;
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::Pin;
+use std::sync::mpsc;
+use std::task::Poll;
+use std::thread;
+use std::time::Duration;
+
+use self::probe::Probe;
+
+/// Long enough for a loaded machine and for valgrind, short enough to be told
+/// of a deadlock rather than to wait for it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs `f` on a thread of its own and fails, with `what` in the message,
+/// where it does not return: a test of a lock must be able to fail by deadlock.
+pub(crate) fn returns(what: &str, f: impl FnOnce() + Send + 'static) {
+    let (sender, result) = mpsc::channel();
+    let thread = thread::Builder::new()
+        .name(what.to_owned())
+        .spawn(move || {
+            // The receiver is gone only where the test has failed already.
+            let _ = sender.send(catch_unwind(AssertUnwindSafe(f)));
+        })
+        .expect("a thread can be started");
+    match result.recv_timeout(PATIENCE) {
+        // Joined, so that what `f` left in thread-locals is gone too.
+        Ok(Ok(())) => thread.join().expect("nothing panics while it ends"),
+        Ok(Err(panic)) => {
+            eprintln!("failed: {what}");
+            resume_unwind(panic);
+        }
+        Err(_) => panic!("{what}: does not return"),
+    }
+}
+
+/// The message of the panic of `f`, or `None` where it returned.
+pub(crate) fn panic_of(f: impl FnOnce()) -> Option<String> {
+    let panic = catch_unwind(AssertUnwindSafe(f)).err()?;
+    Some(match panic.downcast::<String>() {
+        Ok(message) => *message,
+        Err(panic) => (*panic.downcast::<&str>().expect("a message")).to_owned(),
+    })
+}
+
+/// Polls `future` once, as the task of `probe`.
+pub(crate) fn poll<F: Future + Unpin>(future: &mut F, probe: &Probe) -> Poll<F::Output> {
+    Pin::new(future).poll(&mut probe.cx())
+}

@@ -1,0 +1,126 @@
+//! loom: every interleaving, with memory orderings.
+//!
+//! loom's own limits would read as a pass, so none of them is used: executions
+//! are counted here, and a model that is to stop panics.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
+use std::sync::{Arc, Mutex};
+
+use super::{Explored, Failure, Job, Limits, Run};
+use crate::execution::{Execution, Threads, panic_text};
+use crate::quiet;
+use crate::subject::Subject;
+use crate::verdict::{Class, Violation};
+
+/// Ends an exploration: enough has been seen.
+struct Enough;
+
+#[derive(Default)]
+struct LoomThreads(Mutex<Vec<Option<loom::thread::Thread>>>);
+
+impl LoomThreads {
+    fn threads(&self) -> std::sync::MutexGuard<'_, Vec<Option<loom::thread::Thread>>> {
+        self.0.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+}
+
+impl Threads for LoomThreads {
+    fn register(&self, who: usize) {
+        let mut threads = self.threads();
+        if threads.len() <= who {
+            threads.resize(who + 1, None);
+        }
+        threads[who] = Some(loom::thread::current());
+    }
+
+    fn current(&self) -> usize {
+        let me = loom::thread::current().id();
+        self.threads()
+            .iter()
+            .position(|thread| thread.as_ref().is_some_and(|thread| thread.id() == me))
+            .expect("participants run on registered threads")
+    }
+
+    fn park(&self, _: usize) {
+        loom::thread::park();
+    }
+
+    fn unpark(&self, who: usize) {
+        let thread = self.threads()[who].clone();
+        thread.expect("whoever parks has registered").unpark();
+    }
+}
+
+/// Explores one program.
+pub(crate) fn explore<S: Subject>(job: &Arc<Job<S>>, limits: Limits) -> Explored {
+    let mut builder = loom::model::Builder::new();
+    builder.max_threads = job.participants().max(2);
+    builder.max_branches = 10_000;
+    builder.preemption_bound = limits.preemptions;
+    builder.max_permutations = None;
+    builder.max_duration = None;
+    builder.checkpoint_file = None;
+    builder.log = false;
+    builder.location = false;
+
+    let result = quiet::quietly(|| {
+        let job = job.clone();
+        catch_unwind(AssertUnwindSafe(|| {
+            builder.check(move || {
+                if job.executions() >= limits.executions {
+                    panic_any(Enough);
+                }
+                if execute(&job).is_err() {
+                    panic_any(Enough);
+                }
+            });
+        }))
+    });
+    let exhausted = match result {
+        Ok(()) => true,
+        Err(panic) if panic.is::<Enough>() => false,
+        Err(panic) => {
+            // loom itself found something: it knows no class and no program.
+            let sentence = panic_text(&*panic);
+            let violation = Execution::current()
+                .and_then(|execution| execution.violation())
+                .unwrap_or_else(|| Violation {
+                    class: Class::of_panic(&sentence),
+                    sentence: first_line(&sentence),
+                });
+            job.fail(Failure {
+                violation,
+                execution: job.executions(),
+                trace: Execution::current().map_or_else(Vec::new, |e| e.take_trace()),
+            });
+            false
+        }
+    };
+    Execution::leave();
+    job.explored(exhausted && limits.preemptions.is_none())
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// One execution; the first participant runs on loom's main thread.
+fn execute<S: Subject>(job: &Arc<Job<S>>) -> Result<(), ()> {
+    let (run, bodies) = Run::begin(job, Box::<LoomThreads>::default(), false);
+    let mut bodies = bodies.into_iter().enumerate();
+    let first = bodies.next();
+    let others: Vec<_> = bodies
+        .map(|(who, body)| {
+            let run = run.clone();
+            loom::thread::spawn(move || run.drive(who, body))
+        })
+        .collect();
+    let mut remains: Vec<_> = first
+        .map(|(who, body)| run.drive(who, body))
+        .into_iter()
+        .collect();
+    for other in others {
+        remains.push(other.join().expect("loom's threads do not fail alone"));
+    }
+    run.finish(remains)
+}

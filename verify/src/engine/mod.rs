@@ -1,0 +1,377 @@
+//! The engines: how the executions of a program are come by.
+//!
+//! | engine | mode | executions |
+//! | --- | --- | --- |
+//! | `sequential` | `steps` | all orders of whole steps, on one thread |
+//! | `loom` | `sections` | all orders of sections, over the abstract lock |
+//! | `loom` | `accesses` | all orders and orderings of accesses, over the real lock, up to a number of preemptions |
+//! | `shuttle` | `exhaustive` | all orders of sections, depth first |
+//! | `shuttle` | `random`, `pct` | drawn, of larger programs |
+//! | `stress` | `threads` | as they come, on real threads over `Native` |
+//!
+//! All of them run the same participants ([`participate`]) in the same
+//! [`Execution`] and have the same judge; an engine decides who goes on when.
+
+pub(crate) mod loom;
+pub(crate) mod sequential;
+pub(crate) mod shuttle;
+pub(crate) mod stress;
+
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use crate::execution::{Execution, Resumed, Stopped, Threads};
+use crate::judge::{Operation, Order, judge};
+use crate::program::{Manner, Program, Step};
+use crate::spec::Call;
+use crate::subject::{Role, Started, Subject};
+use crate::trace::{self, Event};
+use crate::verdict::Violation;
+
+/// A limit on how far one program is explored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Executions of one program.
+    pub(crate) executions: u64,
+    /// Preemptions in one execution, where the engine can bound them.
+    pub(crate) preemptions: Option<usize>,
+    /// The seed of what is drawn.
+    pub(crate) seed: u64,
+}
+
+/// What an engine found on one program.
+#[derive(Debug)]
+pub(crate) struct Explored {
+    pub(crate) executions: u64,
+    /// Whether every execution of the engine's kind was run.
+    pub(crate) exhausted: bool,
+    pub(crate) failure: Option<Failure>,
+}
+
+/// The execution that failed.
+#[derive(Debug, Clone)]
+pub(crate) struct Failure {
+    pub(crate) violation: Violation,
+    /// Its number, from 1.
+    pub(crate) execution: u64,
+    /// What happened, where it was being replayed.
+    pub(crate) trace: Vec<Event>,
+}
+
+/// One program of one subject, on its way through an engine.
+pub(crate) struct Job<S: Subject> {
+    pub(crate) subject: Arc<S>,
+    pub(crate) roles: Arc<Vec<Role<S::Op>>>,
+    pub(crate) program: Program,
+    /// The order in which its operations must be explained.
+    pub(crate) order: Order,
+    /// The execution to trace.
+    pub(crate) traced: Option<u64>,
+    executions: AtomicU64,
+    failure: Mutex<Option<Failure>>,
+}
+
+impl<S: Subject> Job<S> {
+    pub(crate) fn new(
+        subject: Arc<S>,
+        roles: Arc<Vec<Role<S::Op>>>,
+        program: Program,
+        order: Order,
+        traced: Option<u64>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            subject,
+            roles,
+            program,
+            order,
+            traced,
+            executions: AtomicU64::new(0),
+            failure: Mutex::new(None),
+        })
+    }
+
+    fn participants(&self) -> usize {
+        self.program.participants.len()
+    }
+
+    /// Counts the execution that begins, and answers its number.
+    fn count(&self) -> u64 {
+        self.executions.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    fn executions(&self) -> u64 {
+        self.executions.load(Ordering::Relaxed)
+    }
+
+    fn fail(&self, failure: Failure) {
+        let mut first = self
+            .failure
+            .lock()
+            .unwrap_or_else(|poison| poison.into_inner());
+        first.get_or_insert(failure);
+    }
+
+    fn failure(&self) -> Option<Failure> {
+        self.failure
+            .lock()
+            .unwrap_or_else(|poison| poison.into_inner())
+            .clone()
+    }
+
+    fn explored(&self, exhausted: bool) -> Explored {
+        let failure = self.failure();
+        Explored {
+            executions: self.executions(),
+            exhausted: exhausted && failure.is_none(),
+            failure,
+        }
+    }
+}
+
+/// What is left of a participant at its end: suspended, or holding its actor.
+pub(crate) type Remains = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// One execution, on its way.
+pub(crate) struct Run<S: Subject> {
+    job: Arc<Job<S>>,
+    number: u64,
+    execution: Arc<Execution>,
+    /// What each participant's operations answered.
+    rets: Vec<Mutex<Vec<Option<S::Ret>>>>,
+}
+
+impl<S: Subject> Run<S> {
+    /// Begins an execution on this thread.
+    pub(crate) fn begin(
+        job: &Arc<Job<S>>,
+        threads: Box<dyn Threads>,
+        stepped: bool,
+    ) -> (Arc<Self>, Vec<Remains>) {
+        let number = job.count();
+        let participants = job.participants();
+        let execution = Execution::new(participants, threads, stepped, job.traced == Some(number));
+        execution.enter();
+        let run = Arc::new(Self {
+            job: job.clone(),
+            number,
+            execution,
+            rets: (0..participants).map(|_| Mutex::default()).collect(),
+        });
+        let bodies = job
+            .subject
+            .actors(participants)
+            .into_iter()
+            .enumerate()
+            .map(|(who, actor)| Box::pin(participate(run.clone(), who, actor)) as Remains)
+            .collect();
+        run.execution.begin();
+        (run, bodies)
+    }
+
+    /// Runs a participant on its own thread, until it has ended or waits in
+    /// vain.
+    pub(crate) fn drive(&self, who: usize, mut body: Remains) -> Remains {
+        self.execution.enter();
+        self.execution.register(who);
+        let mut cx = Context::from_waker(Waker::noop());
+        let poll = body.as_mut().poll(&mut cx);
+        debug_assert!(poll.is_pending(), "a participant keeps what it holds");
+        body
+    }
+
+    /// Judges the execution and cleans up after it. The first violation stands,
+    /// whatever the cleaning up does.
+    pub(crate) fn finish(self: Arc<Self>, remains: Vec<Remains>) -> Result<(), ()> {
+        self.execution.tear_down();
+        if self.execution.violation().is_none() {
+            if let Err(Violation { class, sentence }) = self.judge() {
+                self.execution.violate(class, sentence);
+            }
+        }
+        self.execution.check_left_wakers();
+        for remains in remains {
+            let last = self.job.participants();
+            drop(self.execution.run(last, || drop(remains)));
+        }
+        self.execution.check_leaks();
+        Execution::leave();
+        self.verdict()
+    }
+
+    /// The violation, handed to the job.
+    pub(crate) fn verdict(&self) -> Result<(), ()> {
+        match self.execution.violation() {
+            None => Ok(()),
+            Some(violation) => {
+                self.job.fail(Failure {
+                    violation,
+                    execution: self.number,
+                    trace: self.execution.take_trace(),
+                });
+                Err(())
+            }
+        }
+    }
+
+    fn judge(&self) -> Result<(), Violation> {
+        let history: Vec<Vec<_>> = (0..self.job.participants())
+            .map(|who| {
+                let rets = self.rets[who]
+                    .lock()
+                    .unwrap_or_else(|poison| poison.into_inner());
+                let role = &self.job.roles[who];
+                self.execution
+                    .calls(who)
+                    .into_iter()
+                    .zip(&self.job.program.participants[who])
+                    .enumerate()
+                    .map(|(index, (record, step))| Operation {
+                        op: &role.ops[step.op].op,
+                        name: step.text(role),
+                        record,
+                        ret: rets.get(index).cloned().flatten(),
+                    })
+                    .collect()
+            })
+            .collect();
+        judge(&self.job.subject.spec(), &history, self.job.order)
+    }
+
+    fn answer(&self, who: usize, index: usize, ret: S::Ret) {
+        self.execution.done(who, || format!("{ret:?}"));
+        let mut rets = self.rets[who]
+            .lock()
+            .unwrap_or_else(|poison| poison.into_inner());
+        rets.resize(index, None);
+        rets.push(Some(ret));
+    }
+}
+
+/// A participant: the same under every engine. It never completes, but keeps
+/// what it holds until it is dropped.
+async fn participate<S: Subject>(run: Arc<Run<S>>, who: usize, mut actor: S::Actor) {
+    let execution = &run.execution;
+    let steps = &run.job.program.participants[who];
+    for (index, &step) in steps.iter().enumerate() {
+        if index > 0 {
+            execution.boundary().await;
+        }
+        perform(&run, who, index, step, &mut actor).await;
+    }
+    execution.end(who);
+    pending::<()>().await;
+}
+
+/// One step of a participant. Does not return from an operation that waits in
+/// vain.
+async fn perform<S: Subject>(
+    run: &Arc<Run<S>>,
+    who: usize,
+    index: usize,
+    step: Step,
+    actor: &mut S::Actor,
+) {
+    let execution = &run.execution;
+    let role = &run.job.roles[who];
+    let offer = &role.ops[step.op];
+    let call = Call {
+        who,
+        index,
+        op: &offer.op,
+    };
+    execution.call(who, offer.leaves, || step.text(role));
+    let value = || execution.value(call.value());
+    let mut future = match execution.run(who, || run.job.subject.start(actor, call, &value)) {
+        Ok(Started::Done(ret)) => return run.answer(who, index, ret),
+        Ok(Started::Future(future)) => future,
+        Err(Stopped::LetGo) => return wait_in_vain(execution, who).await,
+        Err(Stopped::Hostile | Stopped::Panicked) => return execution.unclear(who),
+    };
+
+    let hostile = match step.manner {
+        Manner::Hostile(hook) => Some(hook),
+        _ => None,
+    };
+    let mut waker = Some(execution.waker(who, hostile));
+    let mut polls = 0;
+    let cancelled = loop {
+        if step.manner == Manner::Cancel(polls) {
+            break true;
+        }
+        if polls > 0 {
+            let wait = step.manner != Manner::Repoll || polls > 1;
+            if wait && execution.suspend(who).await == Resumed::Quiescent {
+                return wait_in_vain(execution, who).await;
+            }
+            if step.manner == Manner::Granted {
+                break true;
+            }
+            if !wait {
+                execution.boundary().await;
+                waker = Some(execution.waker(who, None));
+            }
+        }
+        execution.poll(who);
+        polls += 1;
+        let poll = execution.run(who, || {
+            let waker = waker.as_ref().expect("there is one while polling");
+            future.as_mut().poll(&mut Context::from_waker(waker))
+        });
+        match poll {
+            Ok(Poll::Pending) => execution.pending(who),
+            Ok(Poll::Ready(ret)) => {
+                run.answer(who, index, ret);
+                break false;
+            }
+            Err(Stopped::LetGo) => return wait_in_vain(execution, who).await,
+            Err(Stopped::Hostile | Stopped::Panicked) => {
+                drop(execution.run(who, || drop(future)));
+                drop(execution.run(who, || drop(waker)));
+                return execution.unclear(who);
+            }
+        }
+    };
+    if cancelled {
+        if polls > 0 && step.manner != Manner::Granted {
+            execution.boundary().await;
+        }
+        execution.dropping(who);
+    }
+    let dropped = execution.run(who, || drop(future));
+    // The last of the wakers of this call that the participant itself holds.
+    let waker = execution.run(who, || drop(waker));
+    match (cancelled, dropped.and(waker)) {
+        (true, Ok(())) => execution.cancelled(who),
+        (true, Err(_)) => execution.unclear(who),
+        (false, _) => {}
+    }
+}
+
+async fn wait_in_vain(execution: &Execution, who: usize) {
+    execution.end(who);
+    pending().await
+}
+
+/// Draws the trace of a failure.
+pub(crate) fn draw<S: Subject>(job: &Job<S>, failure: &Failure) -> String {
+    let names = names(&job.roles);
+    trace::draw(&failure.trace, &names, &|bits| job.subject.describe(bits))
+}
+
+/// The names of the participants; those of the same name are numbered.
+pub(crate) fn names<Op>(roles: &[Role<Op>]) -> Vec<String> {
+    roles
+        .iter()
+        .enumerate()
+        .map(|(index, role)| {
+            let same = |roles: &[Role<Op>]| roles.iter().filter(|r| r.name == role.name).count();
+            match same(roles) {
+                1 => role.name.to_owned(),
+                _ => format!("{} {}", role.name, same(&roles[..=index])),
+            }
+        })
+        .collect()
+}

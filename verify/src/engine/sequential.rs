@@ -1,0 +1,92 @@
+//! All orders of whole steps, on one thread.
+//!
+//! A step is an operation, or one poll of it: what happens between two places
+//! at which a future is polled, dropped or left. It needs no instrumentation,
+//! so it runs any crate's primitive; within a step it sees nothing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Waker};
+
+use super::{Explored, Job, Limits, Remains, Run};
+use crate::execution::{Execution, Threads};
+use crate::quiet;
+use crate::subject::Subject;
+
+/// Who takes a step now.
+#[derive(Clone, Default)]
+struct OneThread(Arc<AtomicUsize>);
+
+impl Threads for OneThread {
+    fn register(&self, _: usize) {}
+
+    fn current(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn park(&self, _: usize) {
+        unreachable!("blocking operations are left out of programs for this engine");
+    }
+
+    fn unpark(&self, _: usize) {}
+}
+
+/// Explores one program.
+pub(crate) fn explore<S: Subject>(job: &Arc<Job<S>>, limits: Limits) -> Explored {
+    // The choices of the last execution: which of how many.
+    let mut path: Vec<(usize, usize)> = Vec::new();
+    let exhausted = quiet::quietly(|| {
+        while job.executions() < limits.executions {
+            if execute(job, &mut path).is_err() {
+                return false;
+            }
+            while path.last().is_some_and(|&(chosen, of)| chosen + 1 == of) {
+                path.pop();
+            }
+            match path.last_mut() {
+                Some((chosen, _)) => *chosen += 1,
+                None => return true,
+            }
+        }
+        false
+    });
+    job.explored(exhausted)
+}
+
+fn execute<S: Subject>(job: &Arc<Job<S>>, path: &mut Vec<(usize, usize)>) -> Result<(), ()> {
+    let turn = OneThread::default();
+    let (run, mut bodies) = Run::begin(job, Box::new(turn.clone()), true);
+    let execution = Execution::current().expect("the run has just begun");
+    let mut depth = 0;
+    loop {
+        let able: Vec<usize> = (0..bodies.len())
+            .filter(|&who| !execution.has_ended(who))
+            .filter(|&who| !execution.is_suspended(who) || execution.can_resume(who))
+            .collect();
+        let who = match able[..] {
+            [] if (0..bodies.len()).all(|who| execution.has_ended(who)) => break,
+            [] => {
+                // Nothing moves any more: everybody is let go.
+                execution.declare_quiescent();
+                continue;
+            }
+            [only] => only,
+            _ => {
+                if depth == path.len() {
+                    path.push((0, able.len()));
+                }
+                depth += 1;
+                able[path[depth - 1].0]
+            }
+        };
+        turn.0.store(who, Ordering::Relaxed);
+        step(&mut bodies[who]);
+    }
+    run.finish(bodies)
+}
+
+fn step(body: &mut Remains) {
+    let mut cx = Context::from_waker(Waker::noop());
+    let poll = body.as_mut().poll(&mut cx);
+    debug_assert!(poll.is_pending(), "a participant keeps what it holds");
+}

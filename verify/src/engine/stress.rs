@@ -1,0 +1,76 @@
+//! Real threads over `Native`: executions as they come.
+//!
+//! Nothing is instrumented, so nothing slows the race down; what is checked is
+//! what can be seen from outside, operation by operation. It samples, and its
+//! failures may not come again.
+
+use std::cell::Cell;
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread::Thread;
+
+use super::{Explored, Job, Limits, Run};
+use crate::execution::Threads;
+use crate::quiet;
+use crate::subject::Subject;
+
+thread_local! {
+    static ME: Cell<usize> = const { Cell::new(0) };
+}
+
+struct StdThreads(Mutex<Vec<Option<Thread>>>);
+
+impl StdThreads {
+    fn threads(&self) -> std::sync::MutexGuard<'_, Vec<Option<Thread>>> {
+        self.0.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+}
+
+impl Threads for StdThreads {
+    fn register(&self, who: usize) {
+        ME.set(who);
+        self.threads()[who] = Some(std::thread::current());
+    }
+
+    fn current(&self) -> usize {
+        ME.get()
+    }
+
+    fn park(&self, _: usize) {
+        std::thread::park();
+    }
+
+    fn unpark(&self, who: usize) {
+        let thread = self.threads()[who].clone();
+        thread.expect("whoever parks has registered").unpark();
+    }
+}
+
+/// Runs one program again and again.
+pub(crate) fn explore<S: Subject>(job: &Arc<Job<S>>, limits: Limits) -> Explored {
+    while job.executions() < limits.executions {
+        let threads = StdThreads(Mutex::new(vec![None; job.participants()]));
+        let (run, bodies) = Run::begin(job, Box::new(threads), false);
+        let together = Barrier::new(bodies.len());
+        let remains = std::thread::scope(|scope| {
+            let handles: Vec<_> = bodies
+                .into_iter()
+                .enumerate()
+                .map(|(who, body)| {
+                    let (run, together) = (&run, &together);
+                    scope.spawn(move || {
+                        together.wait();
+                        quiet::quietly(|| run.drive(who, body))
+                    })
+                })
+                .collect();
+            handles
+                .into_iter()
+                .map(|handle| handle.join().expect("participants catch their panics"))
+                .collect()
+        });
+        if quiet::quietly(|| run.finish(remains)).is_err() {
+            break;
+        }
+    }
+    job.explored(false)
+}

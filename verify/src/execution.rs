@@ -1,0 +1,952 @@
+//! One execution of one program: what every engine watches.
+//!
+//! Participants never block the engine. A participant whose operation is
+//! pending is *suspended*: it goes on when the latest waker of that operation
+//! is called, and not before.
+//!
+//! ```text
+//!            call                   Pending              latest waker called
+//!   between ──────▶ running ─────────────────▶ suspended ───────────────────▶ running
+//!      ▲               │ Ready, dropped              │ nobody runs any more
+//!      └───────────────┘                             ▼
+//!                                                quiescent: judged
+//! ```
+//!
+//! When the last running participant suspends or ends, nothing can move any
+//! more: the execution is quiescent, everybody is let go, and what is still
+//! suspended is judged.
+//!
+//! All of this stands under an ordinary mutex that no engine sees. It adds no
+//! scheduling point, and under loom and shuttle, which run one thread at a
+//! time, it is never contended.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::task::{Context, Poll, Waker};
+
+use reveille::protocol::{Bits, Hooks, Observer, Park, Passage, hooked};
+
+use crate::program::Hook;
+use crate::spec::ValueId;
+use crate::trace::{Event, What};
+use crate::verdict::{Class, Violation};
+
+/// A moment: moments are numbered by what happens in them.
+pub(crate) type Tick = u64;
+
+/// How an engine lets a thread of its own wait, and tells threads apart.
+pub(crate) trait Threads: Send + Sync {
+    /// The participant whose thread this is; called once on each, first of all.
+    fn register(&self, who: usize);
+
+    /// The participant that is running.
+    fn current(&self) -> usize;
+
+    /// Waits; may return early.
+    fn park(&self, who: usize);
+
+    /// Lets the current or next `park` of a participant return.
+    fn unpark(&self, who: usize);
+}
+
+/// One execution.
+pub(crate) struct Execution {
+    threads: Box<dyn Threads>,
+    /// Whether one thread runs all participants, a step at a time.
+    stepped: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    phase: Phase,
+    tick: Tick,
+    /// The participants, and one more for setting up and tearing down.
+    participants: Vec<Participant>,
+    /// How many of them are neither suspended nor at their end.
+    running: usize,
+    /// Nothing moves any more.
+    quiescent: bool,
+    violation: Option<Violation>,
+    wakers: Vec<WakerRecord>,
+    values: Vec<ValueRecord>,
+    locks: Locks,
+    trace: Option<Vec<Event>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    SettingUp,
+    Running,
+    TearingDown,
+}
+
+#[derive(Default)]
+struct Participant {
+    suspended: bool,
+    ended: bool,
+    /// The latest waker of its current operation has been called.
+    woken: bool,
+    /// About to enter a section: where engines of our own switch.
+    poised: Option<Access>,
+    /// How deep in sections it is.
+    sections: usize,
+    calls: Vec<CallRecord>,
+    /// What it holds has been given up by an operation that leaves.
+    left: bool,
+}
+
+/// The next access of a participant that is about to enter a section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Access {
+    pub(crate) lock: usize,
+    pub(crate) reads: bool,
+}
+
+impl Access {
+    /// Whether the order of the two makes no difference.
+    pub(crate) fn commutes(self, other: Self) -> bool {
+        self.lock != other.lock || (self.reads && other.reads)
+    }
+}
+
+/// What became of one operation, and when.
+#[derive(Clone, Debug)]
+pub(crate) struct CallRecord {
+    pub(crate) outcome: Outcome,
+    /// Of the whole operation: from its first section to its last.
+    pub(crate) span: Span,
+    /// Of its first poll.
+    pub(crate) first_poll: Span,
+    /// Of the drop of its future.
+    pub(crate) drop: Span,
+    /// Which span is being extended besides the whole.
+    part: Part,
+    latest_waker: usize,
+    /// A waker that a later poll superseded has been called.
+    pub(crate) stale_wake: bool,
+    pub(crate) polls: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Not ended: suspended, if the execution is quiescent.
+    Pending,
+    /// Ended with a result.
+    Done,
+    /// Its future was dropped before it was ready.
+    Cancelled,
+    /// A panic of somebody else's went through it: it may have taken effect.
+    Unclear,
+}
+
+/// From the first tick to the last. An operation without sections has one tick
+/// of its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Span {
+    pub(crate) first: Option<Tick>,
+    pub(crate) last: Tick,
+}
+
+impl Span {
+    fn extend(&mut self, tick: Tick) {
+        self.first.get_or_insert(tick);
+        self.last = tick;
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    FirstPoll,
+    LaterPolls,
+    Drop,
+}
+
+struct WakerRecord {
+    owner: usize,
+    hooks: Weak<ProbeHooks>,
+}
+
+#[derive(Default)]
+struct ValueRecord {
+    id: Option<ValueId>,
+    drops: usize,
+}
+
+#[derive(Default)]
+struct Locks {
+    created: usize,
+    dropped: usize,
+    /// Addresses in the order of first use: locks by small numbers.
+    seen: Vec<usize>,
+}
+
+/// Why a participant goes on after having been suspended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resumed {
+    Woken,
+    Quiescent,
+}
+
+/// A panic that the program asked for: thrown by a hostile waker.
+struct HostilePanic;
+
+/// Unwinds a blocking operation when the execution is quiescent.
+struct LetGo;
+
+/// What stopped a piece of the subject's code.
+pub(crate) enum Stopped {
+    /// A hostile waker.
+    Hostile,
+    /// The execution is quiescent, and this operation blocks.
+    LetGo,
+    /// A panic nobody asked for; it has been recorded.
+    Panicked,
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Arc<Execution>>> = const { RefCell::new(None) };
+}
+
+impl Execution {
+    pub(crate) fn new(
+        participants: usize,
+        threads: Box<dyn Threads>,
+        stepped: bool,
+        traced: bool,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            threads,
+            stepped,
+            state: Mutex::new(State {
+                phase: Phase::SettingUp,
+                tick: 0,
+                participants: (0..=participants).map(|_| Participant::default()).collect(),
+                running: participants,
+                quiescent: false,
+                violation: None,
+                wakers: Vec::new(),
+                values: Vec::new(),
+                locks: Locks::default(),
+                trace: traced.then(Vec::new),
+            }),
+        })
+    }
+
+    /// Makes this the execution of the current OS thread.
+    pub(crate) fn enter(self: &Arc<Self>) {
+        CURRENT.set(Some(self.clone()));
+    }
+
+    /// The execution of the current OS thread.
+    pub(crate) fn current() -> Option<Arc<Self>> {
+        CURRENT.with_borrow(Clone::clone)
+    }
+
+    pub(crate) fn leave() {
+        drop(CURRENT.take());
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state
+            .lock()
+            .unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    /// Who runs: a participant, or the one more.
+    fn me(&self, state: &State) -> usize {
+        match state.phase {
+            Phase::Running => self.threads.current(),
+            Phase::SettingUp | Phase::TearingDown => state.participants.len() - 1,
+        }
+    }
+
+    pub(crate) fn register(&self, who: usize) {
+        self.threads.register(who);
+    }
+
+    /// The participants begin.
+    pub(crate) fn begin(&self) {
+        self.state().phase = Phase::Running;
+    }
+
+    /// They have all been let go; from here on one thread cleans up.
+    pub(crate) fn tear_down(&self) {
+        self.state().phase = Phase::TearingDown;
+    }
+
+    pub(crate) fn violate(&self, class: Class, sentence: impl Into<String>) {
+        self.state().violate(class, sentence.into());
+    }
+
+    pub(crate) fn violation(&self) -> Option<Violation> {
+        self.state().violation.clone()
+    }
+
+    pub(crate) fn take_trace(&self) -> Vec<Event> {
+        self.state().trace.take().unwrap_or_default()
+    }
+
+    pub(crate) fn calls(&self, who: usize) -> Vec<CallRecord> {
+        self.state().participants[who].calls.clone()
+    }
+
+    // What engines of our own schedule by.
+
+    pub(crate) fn is_suspended(&self, who: usize) -> bool {
+        let state = self.state();
+        !state.quiescent && state.participants[who].suspended
+    }
+
+    /// Whether a suspended participant has something to go on for.
+    pub(crate) fn can_resume(&self, who: usize) -> bool {
+        let state = self.state();
+        state.quiescent || state.participants[who].woken
+    }
+
+    pub(crate) fn has_ended(&self, who: usize) -> bool {
+        self.state().participants[who].ended
+    }
+
+    pub(crate) fn poised(&self, who: usize) -> Option<Access> {
+        self.state().participants[who].poised
+    }
+
+    /// Lets a poised participant enter: it is not asked for again.
+    pub(crate) fn admit(&self, who: usize) {
+        self.state().participants[who].poised = None;
+    }
+
+    pub(crate) fn declare_quiescent(&self) {
+        self.state().quiescent = true;
+    }
+
+    // What a participant does.
+
+    /// A place between steps: where the engine of steps switches.
+    pub(crate) fn boundary(&self) -> impl Future<Output = ()> + Send + use<> {
+        Boundary {
+            passed: !self.stepped,
+        }
+    }
+
+    pub(crate) fn call(&self, who: usize, leaves: bool, text: impl FnOnce() -> String) {
+        let mut state = self.state();
+        state.participants[who].calls.push(CallRecord {
+            outcome: Outcome::Pending,
+            span: Span::default(),
+            first_poll: Span::default(),
+            drop: Span::default(),
+            part: Part::FirstPoll,
+            latest_waker: 0,
+            stale_wake: false,
+            polls: 0,
+        });
+        state.participants[who].left |= leaves;
+        state.mark(who);
+        state.log(who, || What::Call(text()));
+    }
+
+    /// A waker for the next polls of the current operation; it supersedes the
+    /// ones before.
+    pub(crate) fn waker(self: &Arc<Self>, who: usize, hostile: Option<Hook>) -> Waker {
+        let mut state = self.state();
+        let waker = state.wakers.len();
+        let call = state.participants[who].calls.len() - 1;
+        state.current_call(who).latest_waker = waker;
+        state.participants[who].woken = false;
+        let hooks = Arc::new(ProbeHooks {
+            execution: self.clone(),
+            owner: who,
+            call,
+            waker,
+            hostile,
+        });
+        state.wakers.push(WakerRecord {
+            owner: who,
+            hooks: Arc::downgrade(&hooks),
+        });
+        drop(state);
+        hooked(hooks)
+    }
+
+    pub(crate) fn poll(&self, who: usize) {
+        let mut state = self.state();
+        let call = state.current_call(who);
+        call.polls += 1;
+        if call.polls > 1 {
+            call.part = Part::LaterPolls;
+        }
+        let (polls, waker) = (call.polls, call.latest_waker);
+        state.mark(who);
+        state.log(who, || What::Poll { polls, waker });
+    }
+
+    pub(crate) fn pending(&self, who: usize) {
+        let mut state = self.state();
+        state.mark(who);
+        state.log(who, || What::Pending);
+    }
+
+    pub(crate) fn done(&self, who: usize, text: impl FnOnce() -> String) {
+        let mut state = self.state();
+        state.end_call(who, Outcome::Done);
+        state.log(who, || What::Return(text()));
+    }
+
+    pub(crate) fn dropping(&self, who: usize) {
+        let mut state = self.state();
+        state.current_call(who).part = Part::Drop;
+        state.mark(who);
+        state.log(who, || What::DropFuture);
+    }
+
+    pub(crate) fn cancelled(&self, who: usize) {
+        let mut state = self.state();
+        state.end_call(who, Outcome::Cancelled);
+        state.log(who, || What::Cancelled);
+    }
+
+    pub(crate) fn unclear(&self, who: usize) {
+        let mut state = self.state();
+        state.end_call(who, Outcome::Unclear);
+        state.log(who, || What::Unwound);
+    }
+
+    /// The participant's program is over, or its operation stays pending.
+    pub(crate) fn end(&self, who: usize) {
+        let mut state = self.state();
+        if !std::mem::replace(&mut state.participants[who].ended, true) && !state.quiescent {
+            state.running -= 1;
+            self.settle(state);
+        }
+    }
+
+    /// Waits until the latest waker of the current operation is called, or the
+    /// execution is quiescent. In the engine of steps, as a future.
+    pub(crate) async fn suspend(&self, who: usize) -> Resumed {
+        if self.stepped {
+            self.state().participants[who].suspended = true;
+            let resumed = std::future::poll_fn(|_| {
+                let mut state = self.state();
+                if state.participants[who].woken {
+                    Poll::Ready(Resumed::Woken)
+                } else if state.quiescent {
+                    Poll::Ready(Resumed::Quiescent)
+                } else {
+                    state.log(who, || What::Suspended);
+                    Poll::Pending
+                }
+            })
+            .await;
+            let mut state = self.state();
+            state.participants[who].suspended = false;
+            state.participants[who].woken = false;
+            resumed
+        } else {
+            self.suspend_thread(who)
+        }
+    }
+
+    fn suspend_thread(&self, who: usize) -> Resumed {
+        let mut state = self.state();
+        if !state.participants[who].woken && !state.quiescent {
+            state.participants[who].suspended = true;
+            state.running -= 1;
+            state.log(who, || What::Suspended);
+            self.settle(state);
+            loop {
+                state = self.state();
+                if state.quiescent || !state.participants[who].suspended {
+                    break;
+                }
+                drop(state);
+                self.threads.park(who);
+            }
+        }
+        let participant = &mut state.participants[who];
+        let woken = std::mem::take(&mut participant.woken);
+        participant.suspended = false;
+        if woken {
+            Resumed::Woken
+        } else {
+            Resumed::Quiescent
+        }
+    }
+
+    /// Where nobody runs any more, lets everybody go.
+    fn settle(&self, mut state: MutexGuard<'_, State>) {
+        if state.running > 0 {
+            return;
+        }
+        state.quiescent = true;
+        let suspended: Vec<usize> = (0..state.participants.len())
+            .filter(|&who| state.participants[who].suspended)
+            .collect();
+        drop(state);
+        for who in suspended {
+            self.threads.unpark(who);
+        }
+    }
+
+    /// Wakes a participant whose latest waker has been called.
+    fn resume(&self, mut state: MutexGuard<'_, State>, who: usize) {
+        if state.quiescent {
+            // It has been let go: what is called now is cleaning up.
+            return;
+        }
+        let participant = &mut state.participants[who];
+        participant.woken = true;
+        if participant.suspended && !self.stepped {
+            participant.suspended = false;
+            state.running += 1;
+            drop(state);
+            self.threads.unpark(who);
+        }
+    }
+
+    /// Runs a piece of the subject's code for a participant, and says what
+    /// stopped it.
+    pub(crate) fn run<R>(&self, who: usize, f: impl FnOnce() -> R) -> Result<R, Stopped> {
+        catch_unwind(AssertUnwindSafe(f)).map_err(|panic| {
+            self.state().participants[who].poised = None;
+            if panic.is::<HostilePanic>() {
+                return Stopped::Hostile;
+            }
+            if panic.is::<LetGo>() {
+                return Stopped::LetGo;
+            }
+            let sentence = panic_text(&*panic);
+            let class = Class::of_panic(&sentence);
+            self.violate(
+                class,
+                format!("a panic that nothing called for: {sentence}"),
+            );
+            if class != Class::Panic {
+                // The engine has given up on this execution.
+                resume_unwind(panic);
+            }
+            Stopped::Panicked
+        })
+    }
+
+    // What is checked at the end.
+
+    /// Wakers that outlive what their owner held, while others hold on.
+    pub(crate) fn check_left_wakers(&self) {
+        let mut state = self.state();
+        let leaked = state.wakers.iter().position(|waker| {
+            let owner = &state.participants[waker.owner];
+            let ended = owner
+                .calls
+                .iter()
+                .all(|call| call.outcome != Outcome::Pending);
+            owner.left && ended && waker.hooks.strong_count() > 0
+        });
+        if let Some(waker) = leaked {
+            let owner = state.wakers[waker].owner;
+            state.violate(
+                Class::Leak,
+                format!(
+                    "waker w{waker} of {{{owner}}} is still held although {{{owner}}} has left"
+                ),
+            );
+        }
+    }
+
+    /// Wakers, values and locks that outlive everything.
+    pub(crate) fn check_leaks(&self) {
+        let mut state = self.state();
+        let wakers: Vec<_> = state
+            .wakers
+            .iter()
+            .map(|waker| (waker.owner, waker.hooks.strong_count()))
+            .collect();
+        if let Some(waker) = wakers.iter().position(|&(_, count)| count > 0) {
+            let owner = wakers[waker].0;
+            state.violate(
+                Class::Leak,
+                format!("waker w{waker} of {{{owner}}} was never dropped"),
+            );
+        }
+        let lost = state.values.iter().find(|value| value.drops != 1);
+        if let Some(&ValueRecord {
+            id: Some(id),
+            drops,
+        }) = lost
+        {
+            let sentence = match drops {
+                0 => format!("value {} was neither delivered, returned nor dropped", id.0),
+                n => format!("value {} was dropped {n} times", id.0),
+            };
+            state.violate(Class::Leak, sentence);
+        }
+        let Locks {
+            created, dropped, ..
+        } = state.locks;
+        if created != dropped {
+            state.violate(
+                Class::Leak,
+                format!("{created} primitives were made and {dropped} freed"),
+            );
+        }
+    }
+
+    /// A value of the call's number, that is counted.
+    pub(crate) fn value(self: &Arc<Self>, id: ValueId) -> Value {
+        let mut state = self.state();
+        let index = state.values.len();
+        state.values.push(ValueRecord {
+            id: Some(id),
+            drops: 0,
+        });
+        drop(state);
+        Value {
+            id,
+            index,
+            execution: self.clone(),
+        }
+    }
+}
+
+impl State {
+    fn current_call(&mut self, who: usize) -> &mut CallRecord {
+        self.participants[who]
+            .calls
+            .last_mut()
+            .expect("a participant does this only within a call")
+    }
+
+    fn log(&mut self, who: usize, what: impl FnOnce() -> What) {
+        if let Some(trace) = &mut self.trace {
+            trace.push(Event { who, what: what() });
+        }
+    }
+
+    fn violate(&mut self, class: Class, sentence: String) {
+        if self.violation.is_none() {
+            self.violation = Some(Violation { class, sentence });
+        }
+    }
+
+    /// A moment of the current call that counts where no section does: of a
+    /// subject whose locks are not observed.
+    fn mark(&mut self, who: usize) {
+        if self.locks.created == 0 {
+            self.tick(who);
+        }
+    }
+
+    /// Ends the current call; without sections it gets a tick of its own.
+    fn end_call(&mut self, who: usize, outcome: Outcome) {
+        self.mark(who);
+        self.tick += 1;
+        let tick = self.tick;
+        let call = self.current_call(who);
+        call.outcome = outcome;
+        if call.span.first.is_none() {
+            call.span.extend(tick);
+        }
+        if call.first_poll.first.is_none() {
+            call.first_poll.extend(tick);
+        }
+        if outcome == Outcome::Cancelled && call.drop.first.is_none() {
+            call.drop.extend(tick);
+        }
+    }
+
+    /// A section of the current call, if one is going on.
+    fn tick(&mut self, who: usize) {
+        self.tick += 1;
+        let tick = self.tick;
+        let Some(call) = self.participants[who].calls.last_mut() else {
+            return;
+        };
+        if call.outcome != Outcome::Pending || self.quiescent {
+            return;
+        }
+        call.span.extend(tick);
+        match call.part {
+            Part::FirstPoll => call.first_poll.extend(tick),
+            Part::LaterPolls => {}
+            Part::Drop => call.drop.extend(tick),
+        }
+    }
+
+    /// Foreign code runs: not under a lock, please.
+    fn check_unlocked(&mut self, who: usize, what: impl FnOnce() -> String) {
+        if self.participants[who].sections > 0 {
+            let what = what();
+            self.violate(Class::Reentrancy, format!("{what} under the lock"));
+        }
+    }
+}
+
+struct Boundary {
+    passed: bool,
+}
+
+impl Future for Boundary {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        if std::mem::replace(&mut self.passed, true) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    }
+}
+
+/// The text of a panic.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a value that is not text".to_owned())
+}
+
+/// A value that is counted: delivered, returned or dropped exactly once.
+pub struct Value {
+    id: ValueId,
+    index: usize,
+    execution: Arc<Execution>,
+}
+
+impl Value {
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> ValueId {
+        self.id
+    }
+}
+
+impl Drop for Value {
+    fn drop(&mut self) {
+        let mut state = self.execution.state();
+        let who = self.execution.me(&state);
+        let id = self.id.0;
+        state.values[self.index].drops += 1;
+        state.check_unlocked(who, || format!("value {id} was dropped"));
+        state.log(who, || What::DropValue(id));
+    }
+}
+
+impl std::fmt::Debug for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Value({})", self.id.0)
+    }
+}
+
+/// A waker of a participant.
+struct ProbeHooks {
+    execution: Arc<Execution>,
+    owner: usize,
+    call: usize,
+    waker: usize,
+    hostile: Option<Hook>,
+}
+
+impl ProbeHooks {
+    fn called(&self, hook: Hook) -> MutexGuard<'_, State> {
+        let mut state = self.execution.state();
+        let who = self.execution.me(&state);
+        let (owner, waker) = (self.owner, self.waker);
+        state.log(who, || What::Waker { hook, owner, waker });
+        state.check_unlocked(who, || {
+            let done = match hook {
+                Hook::Clone => "cloned",
+                Hook::Wake => "woken",
+                Hook::Drop => "dropped",
+            };
+            format!("waker w{waker} of {{{owner}}} was {done}")
+        });
+        state
+    }
+
+    /// Panics where the program says so, unless the world is being cleaned up.
+    fn panic_if_hostile(&self, hook: Hook) {
+        if self.hostile == Some(hook)
+            && !std::thread::panicking()
+            && self.execution.state().phase == Phase::Running
+        {
+            panic_any(HostilePanic);
+        }
+    }
+}
+
+impl Hooks for ProbeHooks {
+    fn cloned(&self) {
+        drop(self.called(Hook::Clone));
+        self.panic_if_hostile(Hook::Clone);
+    }
+
+    fn woken(&self) {
+        let mut state = self.called(Hook::Wake);
+        let owner = &mut state.participants[self.owner];
+        if self.call + 1 == owner.calls.len() && owner.calls[self.call].outcome == Outcome::Pending
+        {
+            if owner.calls[self.call].latest_waker == self.waker {
+                self.execution.resume(state, self.owner);
+            } else {
+                owner.calls[self.call].stale_wake = true;
+            }
+        }
+        self.panic_if_hostile(Hook::Wake);
+    }
+
+    fn dropped(&self) {
+        drop(self.called(Hook::Drop));
+        self.panic_if_hostile(Hook::Drop);
+    }
+}
+
+/// Tells the execution of the current thread of every section.
+#[derive(Debug)]
+pub struct Probe;
+
+/// A section, from its approach to its end.
+pub struct Visit {
+    execution: Option<Arc<Execution>>,
+    who: usize,
+    lock: usize,
+    passage: Passage,
+}
+
+impl std::fmt::Debug for Visit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Visit")
+            .field("who", &self.who)
+            .field("passage", &self.passage)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Observer for Probe {
+    type Park = ProbePark;
+    type Visit = Visit;
+
+    fn approach(address: usize, passage: Passage) -> Visit {
+        let execution = Execution::current();
+        let (who, lock) = execution.as_ref().map_or((0, 0), |execution| {
+            let mut state = execution.state();
+            let who = execution.me(&state);
+            let seen = &mut state.locks.seen;
+            let lock = seen
+                .iter()
+                .position(|&seen| seen == address)
+                .unwrap_or_else(|| {
+                    seen.push(address);
+                    seen.len() - 1
+                });
+            state.participants[who].poised = Some(Access {
+                lock,
+                reads: passage == Passage::Load,
+            });
+            (who, lock)
+        });
+        Visit {
+            execution,
+            who,
+            lock,
+            passage,
+        }
+    }
+
+    fn enter(visit: &mut Visit) {
+        if let Some(execution) = &visit.execution {
+            let mut state = execution.state();
+            state.participants[visit.who].poised = None;
+            state.participants[visit.who].sections += 1;
+            state.tick(visit.who);
+        }
+    }
+
+    fn leave(visit: &mut Visit, before: Bits, after: Bits) {
+        if let Some(execution) = &visit.execution {
+            let mut state = execution.state();
+            state.participants[visit.who].sections -= 1;
+            let (lock, passage) = (visit.lock, visit.passage);
+            state.log(visit.who, || What::Section {
+                lock,
+                passage,
+                before,
+                after,
+            });
+        }
+    }
+
+    fn created() {
+        if let Some(execution) = Execution::current() {
+            execution.state().locks.created += 1;
+        }
+    }
+
+    fn dropped() {
+        if let Some(execution) = Execution::current() {
+            execution.state().locks.dropped += 1;
+        }
+    }
+}
+
+/// Tells nobody of sections, but has blocking operations suspended as futures
+/// are: for threads that must not be slowed down.
+#[derive(Debug)]
+pub(crate) struct Unwatched;
+
+impl Observer for Unwatched {
+    type Park = ProbePark;
+    type Visit = ();
+
+    fn approach(_: usize, _: Passage) {}
+    fn enter((): &mut ()) {}
+    fn leave((): &mut (), _: Bits, _: Bits) {}
+    fn created() {}
+    fn dropped() {}
+}
+
+/// What a blocking operation sleeps on: it is suspended, as a future would be.
+#[derive(Debug)]
+pub struct ProbePark {
+    who: usize,
+    execution: ByDebug,
+}
+
+struct ByDebug(Arc<Execution>);
+
+impl std::fmt::Debug for ByDebug {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Execution")
+    }
+}
+
+impl Park for ProbePark {
+    fn new() -> Self {
+        let execution = Execution::current().expect("a blocking operation runs in an execution");
+        let who = execution.me(&execution.state());
+        Self {
+            who,
+            execution: ByDebug(execution),
+        }
+    }
+
+    fn park(&self) {
+        if self.execution.0.suspend_thread(self.who) == Resumed::Quiescent {
+            panic_any(LetGo);
+        }
+    }
+
+    fn unpark(&self) {
+        let execution = &self.execution.0;
+        let mut state = execution.state();
+        let who = execution.me(&state);
+        let owner = self.who;
+        state.log(who, || What::Unpark { owner });
+        state.check_unlocked(who, || format!("{{{owner}}} was unparked"));
+        execution.resume(state, owner);
+    }
+}

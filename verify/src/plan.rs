@@ -1,0 +1,223 @@
+//! How far each engine goes in each profile.
+
+use std::fmt;
+
+use clap::ValueEnum;
+
+use crate::judge::Order;
+use crate::program::Bound;
+use crate::verdict::Verdict;
+
+/// An engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Engine {
+    /// All orders of whole steps, on one thread.
+    Sequential,
+    /// Every interleaving, with memory orderings.
+    Loom,
+    /// Every interleaving of sections, cheaply; larger programs drawn.
+    Shuttle,
+    /// Real threads.
+    Stress,
+}
+
+impl Engine {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Sequential, Self::Loom, Self::Shuttle, Self::Stress];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sequential => "sequential",
+            Self::Loom => "loom",
+            Self::Shuttle => "shuttle",
+            Self::Stress => "stress",
+        }
+    }
+}
+
+/// A way of running an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mode {
+    /// `sequential`: all orders of steps.
+    Steps,
+    /// `loom` over the abstract lock: all orders of sections.
+    Sections,
+    /// `loom` over the real lock: orders and orderings of accesses.
+    Accesses,
+    /// `shuttle`: all orders of sections, depth first.
+    Exhaustive,
+    /// `shuttle`: drawn schedules of drawn programs.
+    Random,
+    /// `shuttle`: drawn programs, schedules by probabilistic concurrency
+    /// testing.
+    Pct,
+    /// `stress`: threads of the system.
+    Threads,
+}
+
+impl Mode {
+    /// All of them, in the order in which they are run.
+    pub const ALL: [Self; 7] = [
+        Self::Steps,
+        Self::Sections,
+        Self::Accesses,
+        Self::Exhaustive,
+        Self::Random,
+        Self::Pct,
+        Self::Threads,
+    ];
+
+    /// The engine that runs this way.
+    #[must_use]
+    pub const fn engine(self) -> Engine {
+        match self {
+            Self::Steps => Engine::Sequential,
+            Self::Sections | Self::Accesses => Engine::Loom,
+            Self::Exhaustive | Self::Random | Self::Pct => Engine::Shuttle,
+            Self::Threads => Engine::Stress,
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Steps => "steps",
+            Self::Sections => "sections",
+            Self::Accesses => "accesses",
+            Self::Exhaustive => "exhaustive",
+            Self::Random => "random",
+            Self::Pct => "pct",
+            Self::Threads => "threads",
+        }
+    }
+
+    pub(crate) fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.name() == name)
+    }
+
+    /// The order in which operations must be explained.
+    pub(crate) const fn order(self) -> Order {
+        match self {
+            Self::Accesses => Order::Program,
+            _ => Order::RealTime,
+        }
+    }
+
+    /// The best that a run in this mode can be.
+    #[must_use]
+    pub const fn best(self) -> Verdict {
+        match self {
+            Self::Steps | Self::Sections | Self::Accesses | Self::Exhaustive => Verdict::Complete,
+            Self::Random | Self::Pct | Self::Threads => Verdict::Sampled,
+        }
+    }
+}
+
+/// How much is run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Profile {
+    /// Under a minute: what runs at every commit.
+    #[default]
+    Quick,
+    /// Some minutes.
+    Full,
+    /// As long as it takes.
+    Deep,
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Quick => "quick",
+            Self::Full => "full",
+            Self::Deep => "deep",
+        })
+    }
+}
+
+/// What one mode runs of one subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Which programs.
+    pub bound: Bound,
+    /// How many of them are drawn; none: all of them.
+    pub drawn: Option<u64>,
+    /// How many executions of each at most.
+    pub executions: u64,
+    /// How many preemptions at most in one execution, where there is a bound.
+    pub preemptions: Option<usize>,
+}
+
+impl Plan {
+    /// The plan for subjects of two participants that takes no wish of their
+    /// own into account.
+    #[must_use]
+    pub fn of(mode: Mode, profile: Profile) -> Self {
+        let bound = |operations, total, unusual, hostile| Bound {
+            participants: 2,
+            operations,
+            total,
+            unusual,
+            blocking: mode != Mode::Steps,
+            hostile,
+        };
+        let every = |bound| Self {
+            bound,
+            drawn: None,
+            executions: 1_000_000,
+            preemptions: None,
+        };
+        let some = |bound, drawn, executions| Self {
+            bound,
+            drawn: Some(drawn),
+            executions,
+            preemptions: None,
+        };
+        use Profile::{Deep, Full, Quick};
+        match (mode, profile) {
+            (Mode::Steps, Quick) => every(bound(2, 4, 4, true)),
+            (Mode::Steps, Full) => every(bound(3, 6, 2, true)),
+            (Mode::Steps, Deep) => every(bound(3, 6, 6, true)),
+            (Mode::Sections, Quick) => every(bound(2, 3, 3, true)),
+            (Mode::Sections, Full) => every(bound(2, 4, 4, true)),
+            (Mode::Sections, Deep) => every(bound(3, 6, 2, true)),
+            (Mode::Exhaustive, Quick) => every(bound(2, 4, 4, true)),
+            (Mode::Exhaustive, Full) => every(bound(3, 6, 2, true)),
+            (Mode::Exhaustive, Deep) => every(bound(3, 6, 6, true)),
+            (Mode::Accesses, Quick) => Self {
+                preemptions: Some(2),
+                ..every(bound(1, 2, 2, false))
+            },
+            (Mode::Accesses, Full) => Self {
+                preemptions: Some(2),
+                ..every(bound(2, 3, 3, true))
+            },
+            (Mode::Accesses, Deep) => Self {
+                preemptions: Some(3),
+                ..every(bound(2, 4, 4, true))
+            },
+            (Mode::Random | Mode::Pct, Quick) => some(bound(4, 8, 8, true), 500, 50),
+            (Mode::Random | Mode::Pct, Full) => some(bound(5, 10, 10, true), 5_000, 200),
+            (Mode::Random | Mode::Pct, Deep) => some(bound(6, 12, 12, true), 50_000, 500),
+            (Mode::Threads, Quick) => some(bound(3, 6, 6, true), 100, 50),
+            (Mode::Threads, Full) => some(bound(3, 6, 6, true), 2_000, 200),
+            (Mode::Threads, Deep) => some(bound(4, 8, 8, true), 20_000, 500),
+        }
+    }
+
+    /// The bound, in words.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = self.bound.to_string();
+        if let Some(preemptions) = self.preemptions {
+            text += &format!(", {preemptions} preemptions");
+        }
+        if self.drawn.is_some() {
+            text += &format!(", {} each", self.executions);
+        }
+        text
+    }
+}

@@ -1,0 +1,33 @@
+//! Panics that are part of an exploration are not printed.
+
+use std::cell::Cell;
+use std::sync::Once;
+
+thread_local! {
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `f` without the messages of its panics.
+///
+/// The hook is set once for the process, after shuttle has set its own, which
+/// it would otherwise put in front of ours.
+pub(crate) fn quietly<R>(f: impl FnOnce() -> R) -> R {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        shuttle::check_dfs(|| {}, Some(1));
+        std::panic::set_hook(Box::new(move |info| {
+            if !QUIET.get() {
+                before(info);
+            }
+        }));
+    });
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            QUIET.set(self.0);
+        }
+    }
+    let _restore = Restore(QUIET.replace(true));
+    f()
+}

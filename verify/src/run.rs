@@ -1,0 +1,452 @@
+//! Running an engine over all programs of a subject, on all cores.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use reveille::protocol::{Loom, LoomWord, Native, Observed, Shuttle};
+
+use crate::engine::{self, Explored, Failure, Job, Limits};
+use crate::execution::{Probe, Unwatched};
+use crate::plan::{Mode, Plan};
+use crate::program::Program;
+use crate::subject::{Family, Subject};
+use crate::token::Token;
+use crate::trace;
+use crate::verdict::{Counterexample, Report, Verdict};
+
+/// How far a run has come, for whoever watches.
+#[derive(Debug, Default)]
+pub struct Watch {
+    /// How many programs there are.
+    pub total: AtomicU64,
+    /// How many are done.
+    pub programs: AtomicU64,
+    /// How many executions that took.
+    pub executions: AtomicU64,
+}
+
+/// Something that can be run by name, under every engine.
+pub trait Entry: Send + Sync {
+    /// Runs it.
+    fn run(&self, name: &str, mode: Mode, plan: &Plan, watch: &Watch) -> Report;
+
+    /// Runs one execution again, and answers how it failed.
+    ///
+    /// # Errors
+    ///
+    /// Why it could not be run, or that it did not fail.
+    fn replay(&self, token: &Token) -> Result<Counterexample, String>;
+
+    /// The operations of each role, by name.
+    fn roles(&self) -> Vec<(String, Vec<String>)>;
+}
+
+/// A family of subjects as an entry.
+#[derive(Debug)]
+pub struct Of<F>(pub F);
+
+impl<F: Family> Entry for Of<F> {
+    fn run(&self, name: &str, mode: Mode, plan: &Plan, watch: &Watch) -> Report {
+        dispatch::<F, _>(
+            mode,
+            RunAll {
+                name,
+                mode,
+                plan,
+                watch,
+            },
+        )
+    }
+
+    fn replay(&self, token: &Token) -> Result<Counterexample, String> {
+        dispatch::<F, _>(token.mode, Replay { token })
+    }
+
+    fn roles(&self) -> Vec<(String, Vec<String>)> {
+        let roles = F::on::<Native>().roles(2);
+        let names = engine::names(&roles);
+        let ops = roles
+            .iter()
+            .map(|role| role.ops.iter().map(|offer| offer.name.to_owned()).collect());
+        names.into_iter().zip(ops).collect()
+    }
+}
+
+/// Something to be done with a subject and the engine of a mode.
+trait Task {
+    type Output;
+
+    fn with<S: Subject>(
+        self,
+        subject: S,
+        explore: impl Fn(&Arc<Job<S>>, Limits) -> Explored + Sync,
+    ) -> Self::Output;
+}
+
+/// Finds the backend and the engine of a mode.
+fn dispatch<F: Family, T: Task>(mode: Mode, task: T) -> T::Output {
+    use engine::{loom, sequential, shuttle, stress};
+    match mode {
+        Mode::Steps => task.with(F::on::<Observed<Native, Probe>>(), sequential::explore),
+        Mode::Sections => task.with(F::on::<Observed<Loom, Probe>>(), loom::explore),
+        Mode::Accesses => task.with(F::on::<Observed<LoomWord, Probe>>(), loom::explore),
+        Mode::Threads => task.with(F::on::<Observed<Native, Unwatched>>(), stress::explore),
+        Mode::Exhaustive | Mode::Random | Mode::Pct => {
+            let how = match mode {
+                Mode::Exhaustive => shuttle::Mode::Exhaustive,
+                Mode::Random => shuttle::Mode::Random,
+                _ => shuttle::Mode::Pct(3),
+            };
+            task.with(F::on::<Observed<Shuttle, Probe>>(), move |job, limits| {
+                shuttle::explore(job, how, limits)
+            })
+        }
+    }
+}
+
+struct RunAll<'a> {
+    name: &'a str,
+    mode: Mode,
+    plan: &'a Plan,
+    watch: &'a Watch,
+}
+
+impl Task for RunAll<'_> {
+    type Output = Report;
+
+    fn with<S: Subject>(
+        self,
+        subject: S,
+        explore: impl Fn(&Arc<Job<S>>, Limits) -> Explored + Sync,
+    ) -> Report {
+        let Self {
+            name,
+            mode,
+            plan,
+            watch,
+        } = self;
+        let begun = Instant::now();
+        let programs = match plan.drawn {
+            None => Program::enumerate(&subject, plan.bound),
+            Some(number) => draw(&subject, plan, number),
+        };
+        watch.total.store(programs.len() as u64, Ordering::Relaxed);
+        let subject = Arc::new(subject);
+        let roles = Arc::new(subject.roles(plan.bound.participants));
+        let found = explore_all(&subject, &roles, &programs, mode, plan, &explore, watch);
+
+        let verdict = match (mode.best(), found.exhausted) {
+            (Verdict::Sampled, _) => Verdict::Sampled,
+            (_, true) => Verdict::Complete,
+            (_, false) => Verdict::Bounded,
+        };
+        let failures = found
+            .failure
+            .map(|(index, limits, failure)| {
+                let failing = Failing {
+                    name,
+                    mode,
+                    program: programs[index].clone(),
+                    limits,
+                    failure,
+                };
+                failing
+                    .shrink(&subject, plan, &explore)
+                    .tell(&subject, &explore)
+            })
+            .into_iter()
+            .collect();
+        Report {
+            subject: name.to_owned(),
+            engine: mode.engine().name().to_owned(),
+            mode: mode.name().to_owned(),
+            verdict,
+            bound: plan.text(),
+            programs: found.programs,
+            executions: found.executions,
+            failures,
+            seconds: begun.elapsed(),
+        }
+    }
+}
+
+/// What came of all programs.
+struct Found {
+    programs: u64,
+    executions: u64,
+    exhausted: bool,
+    /// Of the first program that failed.
+    failure: Option<(usize, Limits, Failure)>,
+}
+
+/// Explores programs side by side. After a failure only smaller ones are still
+/// explored, so that the first is the one that is found.
+fn explore_all<S: Subject>(
+    subject: &Arc<S>,
+    roles: &Arc<Vec<crate::subject::Role<S::Op>>>,
+    programs: &[Program],
+    mode: Mode,
+    plan: &Plan,
+    explore: &(impl Fn(&Arc<Job<S>>, Limits) -> Explored + Sync),
+    watch: &Watch,
+) -> Found {
+    let order = mode.order();
+    let next = AtomicUsize::new(0);
+    let failed = AtomicUsize::new(usize::MAX);
+    let cut = AtomicU64::new(0);
+    let failures = Mutex::new(BTreeMap::new());
+    let work = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= programs.len() || index > failed.load(Ordering::Relaxed) {
+                return;
+            }
+            let limits = limits(plan, index as u64);
+            let job = Job::new(
+                subject.clone(),
+                roles.clone(),
+                programs[index].clone(),
+                order,
+                None,
+            );
+            let explored = explore(&job, limits);
+            watch.programs.fetch_add(1, Ordering::Relaxed);
+            watch
+                .executions
+                .fetch_add(explored.executions, Ordering::Relaxed);
+            match explored.failure {
+                Some(failure) => {
+                    failed.fetch_min(index, Ordering::Relaxed);
+                    failures
+                        .lock()
+                        .unwrap_or_else(|poison| poison.into_inner())
+                        .insert(index, (limits, failure));
+                }
+                None if !explored.exhausted => drop(cut.fetch_add(1, Ordering::Relaxed)),
+                None => {}
+            }
+        }
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(work);
+        }
+    });
+    let failures = failures
+        .into_inner()
+        .unwrap_or_else(|poison| poison.into_inner());
+    let failure = failures
+        .into_iter()
+        .next()
+        .map(|(index, (limits, failure))| (index, limits, failure));
+    Found {
+        programs: watch.programs.load(Ordering::Relaxed),
+        executions: watch.executions.load(Ordering::Relaxed),
+        exhausted: cut.into_inner() == 0 && failure.is_none(),
+        failure,
+    }
+}
+
+fn limits(plan: &Plan, seed: u64) -> Limits {
+    Limits {
+        executions: plan.executions,
+        preemptions: plan.preemptions,
+        seed,
+    }
+}
+
+/// So many different programs, each of the bound's full length; always the same
+/// ones.
+fn draw<S: Subject>(subject: &S, plan: &Plan, number: u64) -> Vec<Program> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut draw = |below: usize| {
+        // Marsaglia's xorshift: all that is asked of it is to be the same
+        // everywhere.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state >> 33).expect("31 bits") % below
+    };
+    let mut programs = std::collections::HashSet::new();
+    let mut drawn = Vec::new();
+    for _ in 0..number * 4 {
+        if drawn.len() as u64 == number {
+            break;
+        }
+        let program = Program::draw(subject, plan.bound, &mut draw);
+        if !program.is_empty() && programs.insert(program.clone()) {
+            drawn.push(program);
+        }
+    }
+    drawn
+}
+
+/// A failing program, on its way to a counterexample.
+struct Failing<'a> {
+    name: &'a str,
+    mode: Mode,
+    program: Program,
+    limits: Limits,
+    failure: Failure,
+}
+
+impl Failing<'_> {
+    /// The smallest program, and the fewest preemptions, that fail in the same
+    /// way. Programs that were enumerated are the smallest already.
+    fn shrink<S: Subject>(
+        mut self,
+        subject: &Arc<S>,
+        plan: &Plan,
+        explore: &impl Fn(&Arc<Job<S>>, Limits) -> Explored,
+    ) -> Self {
+        while plan.drawn.is_some() {
+            let smaller = self
+                .program
+                .smaller(&**subject)
+                .into_iter()
+                .find_map(|program| self.fails(subject, program, self.limits, explore));
+            match smaller {
+                Some(smaller) => self = smaller,
+                None => break,
+            }
+        }
+        if self.mode == Mode::Sections {
+            let fewest = (0..4).find_map(|preemptions| {
+                let limits = Limits {
+                    preemptions: Some(preemptions),
+                    ..self.limits
+                };
+                self.fails(subject, self.program.clone(), limits, explore)
+            });
+            self = fewest.unwrap_or(self);
+        }
+        self
+    }
+
+    fn fails<S: Subject>(
+        &self,
+        subject: &Arc<S>,
+        program: Program,
+        limits: Limits,
+        explore: &impl Fn(&Arc<Job<S>>, Limits) -> Explored,
+    ) -> Option<Self> {
+        let roles = Arc::new(subject.roles(program.participants.len()));
+        let job = Job::new(subject.clone(), roles, program, self.mode.order(), None);
+        let failure = explore(&job, limits).failure?;
+        (failure.violation.class == self.failure.violation.class).then(|| Self {
+            name: self.name,
+            mode: self.mode,
+            program: job.program.clone(),
+            limits,
+            failure,
+        })
+    }
+
+    /// Runs the failing execution once more, traced, and tells of it.
+    fn tell<S: Subject>(
+        self,
+        subject: &Arc<S>,
+        explore: &impl Fn(&Arc<Job<S>>, Limits) -> Explored,
+    ) -> Counterexample {
+        let roles = Arc::new(subject.roles(self.program.participants.len()));
+        let text = self.program.text(&roles);
+        let token = Token {
+            subject: self.name.to_owned(),
+            mode: self.mode,
+            program: text.clone(),
+            preemptions: self.limits.preemptions,
+            seed: self.limits.seed,
+            execution: self.failure.execution,
+        };
+        let names = engine::names(&roles);
+        let traced = Some(self.failure.execution);
+        let job = Job::new(
+            subject.clone(),
+            roles,
+            self.program,
+            self.mode.order(),
+            traced,
+        );
+        let again = explore(&job, self.limits).failure;
+        let (table, repeats) = match &again {
+            Some(again) => (
+                engine::draw(&job, again),
+                again.violation == self.failure.violation
+                    && again.execution == self.failure.execution,
+            ),
+            None => (String::new(), false),
+        };
+        let mut sentence = trace::name(&self.failure.violation.sentence, &names);
+        if !repeats {
+            sentence += match self.mode {
+                Mode::Threads => " (on real threads; it may not happen again)",
+                _ => {
+                    " (it did not happen again in the same execution: the program depends on something that is not the schedule)"
+                }
+            };
+        }
+        Counterexample {
+            class: self.failure.violation.class,
+            sentence,
+            program: text,
+            execution: self.failure.execution,
+            token: token.to_string(),
+            table,
+        }
+    }
+}
+
+struct Replay<'a> {
+    token: &'a Token,
+}
+
+impl Task for Replay<'_> {
+    type Output = Result<Counterexample, String>;
+
+    fn with<S: Subject>(
+        self,
+        subject: S,
+        explore: impl Fn(&Arc<Job<S>>, Limits) -> Explored + Sync,
+    ) -> Self::Output {
+        let token = self.token;
+        let participants = token.program.split('/').count();
+        let roles = Arc::new(subject.roles(participants));
+        let program = Program::parse(&token.program, &roles).ok_or_else(|| {
+            format!(
+                "the replay token is of another version: {} has no program `{}`",
+                token.subject, token.program
+            )
+        })?;
+        let limits = Limits {
+            executions: token.execution,
+            preemptions: token.preemptions,
+            seed: token.seed,
+        };
+        let subject = Arc::new(subject);
+        let job = Job::new(
+            subject.clone(),
+            roles,
+            program.clone(),
+            token.mode.order(),
+            None,
+        );
+        let explored = explore(&job, limits);
+        let failure = explored.failure.ok_or_else(|| {
+            format!(
+                "the program `{}` of {} did not fail in {} executions",
+                token.program, token.subject, explored.executions
+            )
+        })?;
+        let failing = Failing {
+            name: &token.subject,
+            mode: token.mode,
+            program,
+            limits,
+            failure,
+        };
+        Ok(failing.tell(&subject, &explore))
+    }
+}

@@ -1,0 +1,76 @@
+//! What a primitive's operations mean, one at a time.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+
+/// A sequential model: the reference against which histories are judged.
+///
+/// Time does not pass in it and nobody waits: an operation that would have to
+/// wait has no outcome in the state at hand.
+pub trait Spec: Send + Sync + 'static {
+    /// An operation.
+    type Op;
+
+    /// What an operation answers.
+    type Ret: Clone + Eq + Debug;
+
+    /// The state of the primitive, with what belongs to each participant.
+    type State: Clone + Eq + Hash + Debug;
+
+    /// The state before the first operation.
+    fn initial(&self) -> Self::State;
+
+    /// The outcomes that the operation can have in this state. None: it waits.
+    fn step(&self, state: &Self::State, call: Call<'_, Self::Op>) -> Vec<(Self::State, Self::Ret)>;
+
+    /// What the *beginning* of a wait does to the state (it takes a place in a
+    /// queue, say). Nothing, by default.
+    fn begin(&self, state: &Self::State, call: Call<'_, Self::Op>) -> Self::State {
+        let _ = call;
+        state.clone()
+    }
+
+    /// What giving up a wait does to the state. Nothing, by default.
+    fn cancel(&self, state: &Self::State, call: Call<'_, Self::Op>) -> Self::State {
+        let _ = call;
+        state.clone()
+    }
+
+    /// Whether [`begin`](Self::begin) does anything. Where it does not, its
+    /// place in a history need not be searched for.
+    fn has_begin(&self) -> bool {
+        false
+    }
+}
+
+/// One operation of one participant.
+#[derive(Debug)]
+pub struct Call<'a, Op> {
+    /// The participant.
+    pub who: usize,
+    /// The number of the step in its program.
+    pub index: usize,
+    /// What it does.
+    pub op: &'a Op,
+}
+
+impl<Op> Clone for Call<'_, Op> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<Op> Copy for Call<'_, Op> {}
+
+impl<Op> Call<'_, Op> {
+    /// The number of the value that this call makes, if it makes one: the same
+    /// in the specification and in the subject.
+    #[must_use]
+    pub fn value(&self) -> ValueId {
+        ValueId(self.who * 16 + self.index)
+    }
+}
+
+/// The number of a value, unique in a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ValueId(pub(crate) usize);

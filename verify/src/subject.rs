@@ -1,0 +1,162 @@
+//! The real thing under test: how its operations are started.
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::hash::Hash;
+use std::pin::Pin;
+
+use reveille::protocol::{Bits, BlockingBackend};
+
+use crate::execution::Value;
+use crate::program::Step;
+use crate::spec::{Call, Spec};
+
+/// A primitive under test.
+///
+/// A *participant* is one thread of a program. Its *actor* is what it holds of
+/// the primitive: a half of a channel, a shared reference and the guards it
+/// got. Operations borrow the actor for as long as they last.
+pub trait Subject: Send + Sync + Sized + 'static {
+    /// An operation.
+    type Op: Clone + Debug + Send + Sync + 'static;
+
+    /// What an operation answers.
+    type Ret: Clone + Eq + Hash + Debug + Send + 'static;
+
+    /// What the operations mean.
+    type Spec: Spec<Op = Self::Op, Ret = Self::Ret>;
+
+    /// What one participant holds.
+    type Actor: Send + 'static;
+
+    /// The specification.
+    fn spec(&self) -> Self::Spec;
+
+    /// The parts to be played by so many participants, and what each can do.
+    /// A subject with fixed parts answers with these, whatever is asked.
+    fn roles(&self, participants: usize) -> Vec<Role<Self::Op>>;
+
+    /// A new primitive, and what each participant holds of it.
+    fn actors(&self, participants: usize) -> Vec<Self::Actor>;
+
+    /// Starts an operation.
+    fn start<'a>(
+        &self,
+        actor: &'a mut Self::Actor,
+        call: Call<'_, Self::Op>,
+        value: &dyn Fn() -> Value,
+    ) -> Started<'a, Self::Ret>;
+
+    /// Whether a program may do `next` after `before`, which are of one
+    /// participant. Rules out what would be a misuse, or without an effect.
+    fn follows(&self, role: &Role<Self::Op>, before: &[Step], next: Step) -> bool {
+        let _ = (role, before, next);
+        true
+    }
+
+    /// The bits of the primitive's lock, for people.
+    fn describe(&self, bits: Bits) -> String {
+        format!("{:#b}", bits.get())
+    }
+}
+
+/// A subject for every backend: what the engines are run on.
+pub trait Family: Send + Sync + 'static {
+    /// The subject over one backend.
+    type On<B: BlockingBackend>: Subject;
+
+    /// Makes it.
+    fn on<B: BlockingBackend>() -> Self::On<B>;
+}
+
+/// A part in a program.
+#[derive(Clone, Debug)]
+pub struct Role<Op> {
+    /// What the part is called.
+    pub name: &'static str,
+    /// What it can do.
+    pub ops: Vec<Offer<Op>>,
+    /// Parts of the same kind can be exchanged without changing a program.
+    pub kind: usize,
+}
+
+/// An operation on offer to a role.
+#[derive(Clone, Debug)]
+pub struct Offer<Op> {
+    /// Its name in programs and tokens: letters, digits and `_`.
+    pub name: &'static str,
+    /// The operation.
+    pub op: Op,
+    /// How it runs.
+    pub manner: Runs,
+    /// Whether the participant holds nothing of the primitive afterwards.
+    pub leaves: bool,
+}
+
+/// How an operation runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runs {
+    /// To its end.
+    AtOnce,
+    /// As a future.
+    Async,
+    /// To its end, blocking the thread on the way.
+    Blocking,
+}
+
+impl<Op> Offer<Op> {
+    /// An operation that runs to its end.
+    pub const fn at_once(name: &'static str, op: Op) -> Self {
+        Self::new(name, op, Runs::AtOnce)
+    }
+
+    /// An operation that is a future.
+    pub const fn future(name: &'static str, op: Op) -> Self {
+        Self::new(name, op, Runs::Async)
+    }
+
+    /// An operation that blocks its thread.
+    pub const fn blocking(name: &'static str, op: Op) -> Self {
+        Self::new(name, op, Runs::Blocking)
+    }
+
+    const fn new(name: &'static str, op: Op, manner: Runs) -> Self {
+        Self {
+            name,
+            op,
+            manner,
+            leaves: false,
+        }
+    }
+
+    /// The participant holds nothing of the primitive afterwards.
+    #[must_use]
+    pub const fn leaving(mut self) -> Self {
+        self.leaves = true;
+        self
+    }
+}
+
+/// An operation that has been started.
+pub enum Started<'a, Ret> {
+    /// It is done.
+    Done(Ret),
+    /// It is this future.
+    Future(Pin<Box<dyn Future<Output = Ret> + Send + 'a>>),
+}
+
+impl<'a, Ret> Started<'a, Ret> {
+    /// An operation that is a future.
+    pub fn future(future: impl Future<Output = Ret> + Send + 'a) -> Self {
+        Self::Future(Box::pin(future))
+    }
+}
+
+impl<Ret: Debug> Debug for Started<'_, Ret> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Done(ret) => f.debug_tuple("Done").field(ret).finish(),
+            Self::Future(_) => f.write_str("Future(..)"),
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The suite's primitives, as subjects.
+
+pub(crate) mod oneshot;

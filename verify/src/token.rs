@@ -1,0 +1,91 @@
+//! Replay tokens: one execution of one program, as a word.
+
+use std::fmt;
+
+use crate::plan::Mode;
+
+/// What it takes to run one execution again. Everything that decides it is in
+/// the token; engines are deterministic, so its number is enough.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// The subject or specimen.
+    pub subject: String,
+    /// How it is run.
+    pub mode: Mode,
+    /// The program, as text.
+    pub program: String,
+    /// The bound on preemptions under which the execution was come by.
+    pub preemptions: Option<usize>,
+    /// The seed of what is drawn.
+    pub seed: u64,
+    /// The number of the execution.
+    pub execution: u64,
+}
+
+impl Token {
+    fn body(&self) -> String {
+        let Self {
+            subject,
+            mode,
+            program,
+            preemptions,
+            seed,
+            execution,
+        } = self;
+        let preemptions = preemptions.map_or("all".to_owned(), |n| n.to_string());
+        format!(
+            "{subject}:{}:{program}:{preemptions}:{seed}:{execution}",
+            mode.name()
+        )
+    }
+
+    /// Reads a token.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, in a sentence.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let damaged = |why: &str| {
+            format!(
+                "the replay token `{text}` is damaged ({why}): copy it whole, as it was printed"
+            )
+        };
+        let (body, sum) = text
+            .rsplit_once(':')
+            .ok_or_else(|| damaged("it has no checksum"))?;
+        if sum != checksum(body) {
+            return Err(damaged("its checksum does not match"));
+        }
+        let fields: Vec<&str> = body.split(':').collect();
+        let [subject, mode, program, preemptions, seed, execution] = fields[..] else {
+            return Err(damaged("it does not have seven parts"));
+        };
+        let number = |text: &str| text.parse().map_err(|_| damaged("a number is missing"));
+        Ok(Self {
+            subject: subject.to_owned(),
+            mode: Mode::by_name(mode).ok_or_else(|| damaged("its mode is unknown"))?,
+            program: program.to_owned(),
+            preemptions: match preemptions {
+                "all" => None,
+                number => Some(number.parse().map_err(|_| damaged("a number is missing"))?),
+            },
+            seed: number(seed)?,
+            execution: number(execution)?,
+        })
+    }
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let body = self.body();
+        write!(f, "{body}:{}", checksum(&body))
+    }
+}
+
+/// FNV-1a, folded: tells a slip of the hand, nothing more.
+fn checksum(text: &str) -> String {
+    let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    format!("{:04x}", (hash >> 16) ^ (hash & 0xffff))
+}

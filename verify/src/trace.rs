@@ -1,0 +1,131 @@
+//! What happened in an execution, as a table: a column a participant, a row an
+//! event.
+
+use std::fmt::Write as _;
+
+use comfy_table::{ContentArrangement, Table, presets};
+use reveille::protocol::{Bits, Passage};
+
+use crate::program::Hook;
+
+/// Something that happened. Recorded only while replaying.
+#[derive(Clone, Debug)]
+pub(crate) struct Event {
+    pub(crate) who: usize,
+    pub(crate) what: What,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    Call(String),
+    Return(String),
+    Poll {
+        polls: usize,
+        waker: usize,
+    },
+    Pending,
+    Suspended,
+    DropFuture,
+    Cancelled,
+    Unwound,
+    Section {
+        lock: usize,
+        passage: Passage,
+        before: Bits,
+        after: Bits,
+    },
+    Waker {
+        hook: Hook,
+        owner: usize,
+        waker: usize,
+    },
+    Unpark {
+        owner: usize,
+    },
+    DropValue(usize),
+}
+
+/// Puts the names of the participants into a sentence.
+pub(crate) fn name(sentence: &str, names: &[String]) -> String {
+    let mut text = sentence.to_owned();
+    for (who, name) in names.iter().enumerate() {
+        text = text.replace(&format!("{{{who}}}"), name);
+    }
+    text.replace(&format!("{{{}}}", names.len()), "the clean-up")
+}
+
+/// Draws a trace.
+pub(crate) fn draw(trace: &[Event], names: &[String], describe: &dyn Fn(Bits) -> String) -> String {
+    let mut table = Table::new();
+    table
+        .load_style(presets::UTF8_BORDERS_ONLY)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    let mut header = vec![String::new()];
+    header.extend(names.iter().cloned());
+    if trace.iter().any(|event| event.who >= names.len()) {
+        header.push("clean-up".to_owned());
+    }
+    let columns = header.len();
+    table.set_header(header);
+    let mut number = 0;
+    for event in trace {
+        let text = tell(&event.what, names, describe);
+        number += 1;
+        let mut row = vec![String::new(); columns];
+        row[0] = number.to_string();
+        if let Some(cell) = row.get_mut(event.who + 1) {
+            *cell = text;
+        }
+        table.add_row(row);
+    }
+    table.to_string()
+}
+
+fn tell(what: &What, names: &[String], describe: &dyn Fn(Bits) -> String) -> String {
+    let whose = |owner: usize| names.get(owner).map_or("clean-up", String::as_str);
+    let mut text = String::new();
+    match what {
+        What::Call(call) => write!(text, "{call}"),
+        What::Return(ret) => write!(text, "= {ret}"),
+        What::Poll { polls: 1, waker } => write!(text, "  poll with w{waker}"),
+        What::Poll { waker, .. } => write!(text, "  poll again with w{waker}"),
+        What::Pending => write!(text, "  pending"),
+        What::Suspended => write!(text, "  waits"),
+        What::DropFuture => write!(text, "  drop the future"),
+        What::Cancelled => write!(text, "= cancelled"),
+        What::Unwound => write!(text, "= unwound by a waker's panic"),
+        What::Section {
+            lock,
+            passage,
+            before,
+            after,
+        } => {
+            let lock = match lock {
+                0 => String::new(),
+                n => format!(" {}", n + 1),
+            };
+            match passage {
+                Passage::Load => write!(text, "  see{lock} [{}]", describe(*before)),
+                _ if before == after => write!(text, "  lock{lock} [{}]", describe(*before)),
+                _ => write!(
+                    text,
+                    "  lock{lock} [{}] -> [{}]",
+                    describe(*before),
+                    describe(*after)
+                ),
+            }
+        }
+        What::Waker { hook, owner, waker } => {
+            let done = match hook {
+                Hook::Clone => "clone",
+                Hook::Wake => "WAKE",
+                Hook::Drop => "drop",
+            };
+            write!(text, "  {done} w{waker} of {}", whose(*owner))
+        }
+        What::Unpark { owner } => write!(text, "  UNPARK {}", whose(*owner)),
+        What::DropValue(id) => write!(text, "  drop value {id}"),
+    }
+    .expect("writing to a string does not fail");
+    text
+}

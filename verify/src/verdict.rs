@@ -1,0 +1,173 @@
+//! What a run says: honestly how much it covered, and what it found.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// How much a run covered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Every interleaving of every program within the stated bound.
+    Complete,
+    /// A limit cut it: on preemptions, on executions, or on time.
+    Bounded,
+    /// So many were drawn.
+    Sampled,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Complete => "complete",
+            Self::Bounded => "bounded",
+            Self::Sampled => "sampled",
+        })
+    }
+}
+
+/// What went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// A suspended operation could go on, and no waker of its was called.
+    LostWakeUp,
+    /// A suspended operation could go on, and only a waker that a later poll
+    /// had superseded was called.
+    StaleWaker,
+    /// It takes a future dropped on the way.
+    CancellationRace,
+    /// Foreign code was run under the lock.
+    Reentrancy,
+    /// A waker, a value or the primitive outlived its time.
+    Leak,
+    /// A panic nobody called for, or the harm that one did which somebody did.
+    Panic,
+    /// No order of the operations explains their results.
+    WrongResult,
+    /// Two accesses to memory race.
+    Race,
+    /// Threads block each other for ever.
+    Deadlock,
+}
+
+impl Class {
+    /// The class of a panic that came out of the subject's code or of the
+    /// engine below it.
+    pub(crate) fn of_panic(text: &str) -> Self {
+        if text.contains("Causality violation") || text.contains("Concurrent read and write") {
+            Self::Race
+        } else if text.starts_with("deadlock") {
+            Self::Deadlock
+        } else {
+            Self::Panic
+        }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::LostWakeUp => "lost wake-up",
+            Self::StaleWaker => "stale waker",
+            Self::CancellationRace => "cancellation race",
+            Self::Reentrancy => "re-entrancy",
+            Self::Leak => "leak",
+            Self::Panic => "panic",
+            Self::WrongResult => "wrong result",
+            Self::Race => "data race",
+            Self::Deadlock => "deadlock",
+        })
+    }
+}
+
+/// A rule that an execution broke.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which kind.
+    pub class: Class,
+    /// In a sentence. `{0}` stands for the first participant, and so on.
+    pub sentence: String,
+}
+
+/// A program that fails, and how.
+#[derive(Clone, Debug, Serialize)]
+pub struct Counterexample {
+    /// The kind of failure.
+    pub class: Class,
+    /// What went wrong, in a sentence.
+    pub sentence: String,
+    /// The program, as text.
+    pub program: String,
+    /// The number of the execution that failed, from 1.
+    pub execution: u64,
+    /// What `--replay` takes to run exactly this execution.
+    pub token: String,
+    /// The execution as a table.
+    pub table: String,
+}
+
+/// What one engine found on one subject.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The subject.
+    pub subject: String,
+    /// The engine.
+    pub engine: String,
+    /// How the engine was run.
+    pub mode: String,
+    /// How much it covered.
+    pub verdict: Verdict,
+    /// The bound within which the verdict holds.
+    pub bound: String,
+    /// How many programs were run.
+    pub programs: u64,
+    /// How many executions they took.
+    pub executions: u64,
+    /// What failed: the smallest program that did.
+    pub failures: Vec<Counterexample>,
+    /// How long it took.
+    #[serde(serialize_with = "seconds")]
+    pub seconds: Duration,
+}
+
+impl Report {
+    /// Whether the subject held. A run that ran nothing shows nothing.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.failures.is_empty() && self.programs > 0 && self.executions >= self.programs
+    }
+}
+
+/// What became of a planted fault.
+#[derive(Clone, Debug, Serialize)]
+pub struct SpecimenReport {
+    /// The specimen.
+    pub name: String,
+    /// The class it must be caught in; none where it must pass.
+    pub expected: Option<Class>,
+    /// The class it was caught in; none where it passed.
+    pub found: Option<Class>,
+    /// The program that caught it, or the number of programs it passed.
+    pub program: String,
+    /// How many executions that took.
+    pub executions: u64,
+    /// How long.
+    #[serde(serialize_with = "seconds")]
+    pub seconds: Duration,
+    /// How it failed.
+    pub counterexample: Option<Counterexample>,
+}
+
+impl SpecimenReport {
+    /// Whether the verifier saw what it must.
+    #[must_use]
+    pub fn as_expected(&self) -> bool {
+        self.expected == self.found && self.executions > 0
+    }
+}
+
+fn seconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64((time.as_secs_f64() * 1000.0).round() / 1000.0)
+}
