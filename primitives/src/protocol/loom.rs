@@ -130,15 +130,15 @@ impl Atomics for LoomAtomics {
     fn spin(_: u32) {}
 }
 
-/// An atomic word of loom's, each access to which is a step of the search.
+/// An atomic word of loom's, each load of which is a step that the search sees.
 ///
-/// Loom's reduction remembers of each atomic the last access, and not the last
-/// of each thread. Where a thread loads a word and then replaces it, its load
-/// hides the loads of others before it, and loom leaves out the orders in
-/// which they come after: of a `load` beside an `update` it explores only the
-/// one that finds the old bits. So each access is made after one to a second
-/// atomic, by a read-modify-write, which conflicts with each of its kind. Being
-/// relaxed and elsewhere, it orders nothing of what is explored.
+/// Loom's reduction remembers of an atomic the last access, whoever made it.
+/// Where a thread loads a word and then replaces it, its own load hides those
+/// of others before it, and the order in which theirs come later is left out:
+/// of a `load` beside an `update`, all executions found the old bits. So each
+/// load is made after a read-modify-write of a second atomic, which conflicts
+/// with each of its kind. Being relaxed and elsewhere, it orders nothing of
+/// what is explored.
 #[derive(Debug)]
 pub struct LoomStep {
     word: AtomicUsize,
@@ -146,7 +146,7 @@ pub struct LoomStep {
 }
 
 impl LoomStep {
-    /// The word, for the access that is this step.
+    /// The word, for the access that comes with this step.
     pub fn step(&self) -> &AtomicUsize {
         self.steps.fetch_add(1, Ordering::Relaxed);
         &self.word
@@ -170,26 +170,26 @@ impl Word for LoomStep {
     }
 
     fn store_release(&self, value: usize) {
-        self.step().store(value, Ordering::Release);
+        self.word.store(value, Ordering::Release);
     }
 
     fn lock(&self, old: usize, new: usize) -> Result<usize, usize> {
-        self.step()
+        self.word
             .compare_exchange_weak(old, new, Ordering::Acquire, Ordering::Relaxed)
     }
 
     fn unlock(&self, old: usize, new: usize) -> Result<usize, usize> {
-        self.step()
+        self.word
             .compare_exchange(old, new, Ordering::Release, Ordering::Relaxed)
     }
 
     fn update(&self, old: usize, new: usize) -> Result<usize, usize> {
-        self.step()
+        self.word
             .compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Acquire)
     }
 
     fn mark(&self, old: usize, new: usize) -> Result<usize, usize> {
-        self.step()
+        self.word
             .compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed)
     }
 
