@@ -27,6 +27,9 @@ use crate::Executor;
 use crate::task::{self, JoinHandle};
 
 /// `block_on` runs its future on the calling thread, beside the pool's.
+///
+/// The pool cancels nothing: dropped, it leaves its threads until their tasks
+/// are done, and a pending task that is never woken stays, with its handle.
 impl Executor for ThreadPool {
     type JoinHandle<T: Send + 'static> = JoinHandle<T>;
 

@@ -101,11 +101,10 @@ where
 {
     let (handle, outcome) = oneshot::channel_in();
     let task = async move {
-        // Named in this order, so that a task dropped unpolled drops the future
-        // first, and its handle learns of it afterwards.
+        // Dropped unfinished, the block drops its locals first, then what it
+        // captured and has not moved, in the order of first use: the future
+        // before `handle` in any case, so that the outcome comes last.
         let mut future = pin!(Some(future));
-        let handle = handle;
-
         let polled = poll_fn(|cx| {
             let Some(future) = future.as_mut().as_pin_mut() else {
                 unreachable!("the future is taken out only once it has been polled to its end");

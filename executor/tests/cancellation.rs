@@ -1,0 +1,217 @@
+//! What becomes of tasks that their executor gives up: the handle answers that
+//! they were cancelled, once their futures are gone.
+//!
+//! How one makes an executor give a task up differs from one to the next, so
+//! this is no part of the matrix. `Threads` and futures' `ThreadPool` never do.
+
+#![forbid(unsafe_code)]
+
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use reveille::oneshot;
+use reveille_executor::futures::LocalPool;
+use reveille_executor::task::{JoinError, JoinHandle};
+use reveille_executor::{Executor, block_on};
+
+/// Sets a flag when it is dropped.
+struct Held(Arc<AtomicBool>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A future that never ends, and the flag that says it is gone.
+fn endless() -> (impl Future<Output = ()> + Send, Arc<AtomicBool>) {
+    let gone = Arc::new(AtomicBool::new(false));
+    let held = Held(gone.clone());
+    let future = async move {
+        let _held = held;
+        pending().await
+    };
+    (future, gone)
+}
+
+#[track_caller]
+fn assert_cancelled(joined: Result<(), JoinError>, gone: &AtomicBool) {
+    let error = joined.expect_err("the task never ends");
+    assert!(error.is_cancelled() && !error.is_panic(), "{error:?}");
+    assert!(
+        gone.load(Ordering::Relaxed),
+        "the future outlives its handle"
+    );
+}
+
+/// Starts the task, lets it run, drops the executor, and joins.
+#[track_caller]
+fn assert_dropping_cancels<E: Executor>(executor: E) {
+    let (future, gone) = endless();
+    let task = executor.spawn(future);
+    executor.block_on(executor.spawn(async {})).unwrap();
+    assert!(!gone.load(Ordering::Relaxed));
+    drop(executor);
+    assert_cancelled(block_on(task), &gone);
+}
+
+#[test]
+fn dropping_a_tokio_runtime_cancels_its_tasks() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    assert_dropping_cancels(runtime.unwrap());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .build();
+    assert_dropping_cancels(runtime.unwrap());
+}
+
+#[test]
+fn dropping_a_local_pool_cancels_its_tasks() {
+    assert_dropping_cancels(LocalPool::new());
+}
+
+#[test]
+fn dropping_a_smol_executor_cancels_its_tasks() {
+    assert_dropping_cancels(async_executor::Executor::new());
+}
+
+#[test]
+fn a_task_that_was_never_polled_is_cancelled_too() {
+    let pool = LocalPool::new();
+    let (future, gone) = endless();
+    let task = pool.spawn(future);
+    drop(pool);
+    assert_cancelled(block_on(task), &gone);
+}
+
+#[test]
+fn a_runtime_that_is_gone_cancels_what_is_spawned_on_it() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let handle = runtime.handle().clone();
+    drop(runtime);
+    let (future, gone) = endless();
+    assert_cancelled(block_on(Executor::spawn(&handle, future)), &gone);
+}
+
+#[test]
+fn an_aborted_tokio_task_is_cancelled() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let (future, gone) = endless();
+    let task = Executor::spawn(&runtime, future);
+    task.get_ref().abort();
+    assert_cancelled(runtime.block_on(task), &gone);
+}
+
+#[test]
+fn a_cancelled_task_wakes_the_one_that_joins_it() {
+    let pool = LocalPool::new();
+    let (future, gone) = endless();
+    let task = pool.spawn(future);
+    let joining = std::thread::spawn(move || block_on(task));
+    pool.block_on(async {});
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    drop(pool);
+    assert_cancelled(joining.join().unwrap(), &gone);
+}
+
+/// Polls the handle of its own task when it is dropped, and tells the answer.
+struct AsksItsHandle {
+    handle: Arc<Mutex<Option<JoinHandle<()>>>>,
+    answer: Option<oneshot::Sender<Poll<()>>>,
+}
+
+impl Drop for AsksItsHandle {
+    fn drop(&mut self) {
+        let mut handle = self.handle.lock().unwrap();
+        let handle = handle.as_mut().expect("the test has put it there");
+        let mut cx = Context::from_waker(Waker::noop());
+        let answer = Pin::new(handle).poll(&mut cx).map(drop);
+        self.answer.take().unwrap().send(answer).unwrap();
+    }
+}
+
+/// From inside the destructor of a task's future, the task is not over yet.
+#[test]
+fn the_handle_is_pending_while_a_cancelled_future_is_dropped() {
+    for polled in [false, true] {
+        let pool = LocalPool::new();
+        let handle = Arc::new(Mutex::new(None));
+        let (tx, answer) = oneshot::channel();
+        let held = AsksItsHandle {
+            handle: handle.clone(),
+            answer: Some(tx),
+        };
+        *handle.lock().unwrap() = Some(pool.spawn(async move {
+            let _held = held;
+            pending().await
+        }));
+        if polled {
+            pool.block_on(pool.spawn(async {})).unwrap();
+        }
+        drop(pool);
+        assert_eq!(block_on(answer), Ok(Poll::Pending), "polled: {polled}");
+        let handle = handle.lock().unwrap().take().unwrap();
+        assert!(block_on(handle).unwrap_err().is_cancelled());
+    }
+}
+
+#[test]
+fn a_cancelled_task_has_no_panic_to_give() {
+    let pool = LocalPool::new();
+    let task = pool.spawn(pending::<()>());
+    drop(pool);
+    let error = block_on(task).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the task was cancelled: its executor shut down or dropped it before it finished"
+    );
+    assert_eq!(format!("{error:?}"), "JoinError::Cancelled");
+    let error = error.try_into_panic().unwrap_err();
+    assert!(error.is_cancelled());
+}
+
+#[test]
+#[should_panic(expected = "the task was cancelled and did not panic")]
+fn into_panic_of_a_cancelled_task_panics() {
+    let pool = LocalPool::new();
+    let task = pool.spawn(pending::<()>());
+    drop(pool);
+    drop(block_on(task).unwrap_err().into_panic());
+}
+
+#[test]
+#[should_panic(expected = "JoinHandle polled after it was ready")]
+fn a_handle_polled_after_it_was_ready_panics() {
+    let pool = LocalPool::new();
+    let mut task = pool.spawn(async { 7 });
+    assert_eq!(pool.block_on(&mut task).unwrap(), 7);
+    drop(pool.block_on(&mut task));
+}
+
+#[test]
+#[should_panic(expected = "LocalPool::block_on was called inside a future that the same pool runs")]
+fn a_local_pool_refuses_nested_use() {
+    let pool = LocalPool::new();
+    pool.block_on(async { pool.block_on(async {}) });
+}
+
+/// Errors of tasks go wherever errors go.
+#[test]
+fn a_join_error_converts_to_a_boxed_error() {
+    fn joined() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let pool = LocalPool::new();
+        let task = pool.spawn(async { panic!("no coffee") });
+        pool.block_on(task)?;
+        Ok(())
+    }
+    let error = joined().unwrap_err();
+    assert_eq!(error.to_string(), "the task panicked: no coffee");
+    assert_eq!(format!("{error:?}"), "JoinError::Panic(\"no coffee\")");
+}

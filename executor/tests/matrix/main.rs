@@ -1,0 +1,119 @@
+//! The matrix: every check on every executor.
+//!
+//! A check is a function over any [`Executor`], and stands in the file of the
+//! primitive it checks. Each pair of a check and an executor is a test of its
+//! own, `<file>::<check>::<executor>`.
+//!
+//! - A primitive joins by a file of checks, whose names it gives to `matrix!`.
+//! - An executor joins by a line in `matrix!`.
+
+#![forbid(unsafe_code)]
+
+use std::future::{Future, poll_fn};
+use std::panic::resume_unwind;
+use std::pin::Pin;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::task::Poll;
+use std::thread;
+use std::time::Duration;
+
+use reveille::oneshot::Sender;
+
+/// Makes of each check a test for each executor.
+macro_rules! matrix {
+    ($($check:ident),* $(,)?) => {$(
+        mod $check {
+            use super::$check as check;
+            use crate::{executors, in_time};
+
+            #[test] fn threads() { in_time(|| check(&reveille_executor::Threads)); }
+            #[test] fn tokio_current_thread() { in_time(|| check(&executors::tokio_current_thread())); }
+            #[test] fn tokio_multi_thread() { in_time(|| check(&executors::tokio_multi_thread())); }
+            #[test] fn tokio_handle() { in_time(|| check(executors::tokio_multi_thread().handle())); }
+            #[test] fn futures_thread_pool() { in_time(|| check(&executors::futures_thread_pool())); }
+            #[test] fn futures_local_pool() { in_time(|| check(&reveille_executor::futures::LocalPool::new())); }
+            #[test] fn smol_one_thread() { in_time(|| check(&async_executor::Executor::new())); }
+            #[test] fn smol_two_threads() { in_time(|| check(executors::smol_two_threads())); }
+        }
+    )*};
+}
+
+mod oneshot;
+mod spawn;
+
+/// The executors that take a line or two to make.
+mod executors {
+    use std::future::pending;
+    use std::thread;
+
+    use reveille_executor::block_on;
+
+    pub(crate) fn tokio_current_thread() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread()
+            .build()
+            .expect("tokio starts")
+    }
+
+    pub(crate) fn tokio_multi_thread() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .build()
+            .expect("tokio starts")
+    }
+
+    pub(crate) fn futures_thread_pool() -> futures_executor::ThreadPool {
+        futures_executor::ThreadPool::builder()
+            .pool_size(2)
+            .create()
+            .expect("the pool starts")
+    }
+
+    /// Beside the thread that blocks, a second one runs tasks for good.
+    pub(crate) fn smol_two_threads() -> &'static async_executor::Executor<'static> {
+        let executor: &'static _ = Box::leak(Box::new(async_executor::Executor::new()));
+        thread::spawn(|| block_on(executor.run(pending::<()>())));
+        executor
+    }
+}
+
+/// Runs a check that a lost wake-up would keep for ever, and fails instead.
+fn in_time(check: impl FnOnce() + Send + 'static) {
+    const LIMIT: Duration = Duration::from_secs(60);
+    let (running, ended) = mpsc::channel::<()>();
+    let check = thread::spawn(move || {
+        let _running = running;
+        check();
+    });
+    match ended.recv_timeout(LIMIT) {
+        // Nothing is ever sent: the check ended, well or by a panic.
+        Ok(()) | Err(RecvTimeoutError::Disconnected) => {
+            if let Err(panic) = check.join() {
+                resume_unwind(panic);
+            }
+        }
+        Err(RecvTimeoutError::Timeout) => {
+            panic!("the check still waits after {LIMIT:?}: a wake-up was lost, or it deadlocks")
+        }
+    }
+}
+
+/// As `future`, saying by `waits` when it is first pending.
+async fn announced<F: Future + Unpin>(waits: Sender<()>, mut future: F) -> F::Output {
+    let mut waits = Some(waits);
+    poll_fn(move |cx| {
+        let answer = Pin::new(&mut future).poll(cx);
+        if answer.is_pending()
+            && let Some(waits) = waits.take()
+        {
+            waits.send(()).expect("somebody asked to be told");
+        }
+        answer
+    })
+    .await
+}
+
+/// Polls once, with the waker of the task that asks, and gives the future back.
+async fn poll_once<F: Future + Unpin>(mut future: F) -> (Poll<F::Output>, F) {
+    let polled = poll_fn(|cx| Poll::Ready(Pin::new(&mut future).poll(cx))).await;
+    (polled, future)
+}
