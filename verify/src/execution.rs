@@ -768,6 +768,21 @@ impl ProbeHooks {
         state
     }
 
+    /// Lets the owner go on, where this is the latest waker of what it does.
+    fn wake(&self, mut state: MutexGuard<'_, State>) {
+        let calls = &mut state.participants[self.owner].calls;
+        let current = self.call + 1 == calls.len();
+        let call = &mut calls[self.call];
+        if !current || call.outcome != Outcome::Pending {
+            return;
+        }
+        if call.latest_waker == self.waker {
+            self.execution.resume(state, self.owner);
+        } else {
+            call.stale_wake = true;
+        }
+    }
+
     /// Panics where the program says so, unless the world is being cleaned up.
     fn panic_if_hostile(&self, hook: Hook) {
         if self.hostile == Some(hook)
@@ -786,16 +801,7 @@ impl Hooks for ProbeHooks {
     }
 
     fn woken(&self) {
-        let mut state = self.called(Hook::Wake);
-        let owner = &mut state.participants[self.owner];
-        if self.call + 1 == owner.calls.len() && owner.calls[self.call].outcome == Outcome::Pending
-        {
-            if owner.calls[self.call].latest_waker == self.waker {
-                self.execution.resume(state, self.owner);
-            } else {
-                owner.calls[self.call].stale_wake = true;
-            }
-        }
+        self.wake(self.called(Hook::Wake));
         self.panic_if_hostile(Hook::Wake);
     }
 

@@ -2,14 +2,12 @@
 
 use std::fmt;
 
-use clap::ValueEnum;
-
 use crate::judge::Order;
 use crate::program::Bound;
 use crate::verdict::Verdict;
 
 /// An engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Engine {
     /// All orders of whole steps, on one thread.
     Sequential,
@@ -117,7 +115,7 @@ impl Mode {
 }
 
 /// How much is run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
     /// Under a minute: what runs at every commit.
     #[default]
@@ -128,13 +126,24 @@ pub enum Profile {
     Deep,
 }
 
-impl fmt::Display for Profile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
+impl Profile {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Quick, Self::Full, Self::Deep];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
             Self::Quick => "quick",
             Self::Full => "full",
             Self::Deep => "deep",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 

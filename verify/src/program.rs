@@ -236,11 +236,11 @@ impl Program {
         let roles = subject.roles(self.participants.len());
         let mut smaller = Vec::new();
         for (who, line) in self.participants.iter().enumerate() {
-            for index in 0..line.len() {
+            for (index, step) in line.iter().enumerate() {
                 let mut program = self.clone();
                 program.participants[who].remove(index);
                 smaller.push(program);
-                if line[index].manner != Manner::Await {
+                if step.manner != Manner::Await {
                     let mut program = self.clone();
                     program.participants[who][index].manner = Manner::Await;
                     smaller.push(program);

@@ -9,7 +9,7 @@ use reveille::protocol::{Loom, LoomWord, Native, Observed, Shuttle};
 
 use crate::engine::{self, Explored, Failure, Job, Limits};
 use crate::execution::{Probe, Unwatched};
-use crate::plan::{Mode, Plan};
+use crate::plan::{Mode, Plan, Profile};
 use crate::program::Program;
 use crate::subject::{Family, Subject};
 use crate::token::Token;
@@ -32,6 +32,9 @@ pub trait Entry: Send + Sync {
     /// Runs it.
     fn run(&self, name: &str, mode: Mode, plan: &Plan, watch: &Watch) -> Report;
 
+    /// How far a mode goes in a profile, if it has anything to say here.
+    fn plan(&self, mode: Mode, profile: Profile) -> Option<Plan>;
+
     /// Runs one execution again, and answers how it failed.
     ///
     /// # Errors
@@ -49,7 +52,8 @@ pub struct Of<F>(pub F);
 
 impl<F: Family> Entry for Of<F> {
     fn run(&self, name: &str, mode: Mode, plan: &Plan, watch: &Watch) -> Report {
-        dispatch::<F, _>(
+        dispatch(
+            &self.0,
             mode,
             RunAll {
                 name,
@@ -60,12 +64,16 @@ impl<F: Family> Entry for Of<F> {
         )
     }
 
+    fn plan(&self, mode: Mode, profile: Profile) -> Option<Plan> {
+        self.0.plan(mode, profile)
+    }
+
     fn replay(&self, token: &Token) -> Result<Counterexample, String> {
-        dispatch::<F, _>(token.mode, Replay { token })
+        dispatch(&self.0, token.mode, Replay { token })
     }
 
     fn roles(&self) -> Vec<(String, Vec<String>)> {
-        let roles = F::on::<Native>().roles(2);
+        let roles = self.0.on::<Native>().roles(2);
         let names = engine::names(&roles);
         let ops = roles
             .iter()
@@ -86,22 +94,23 @@ trait Task {
 }
 
 /// Finds the backend and the engine of a mode.
-fn dispatch<F: Family, T: Task>(mode: Mode, task: T) -> T::Output {
+fn dispatch<F: Family, T: Task>(family: &F, mode: Mode, task: T) -> T::Output {
     use engine::{loom, sequential, shuttle, stress};
     match mode {
-        Mode::Steps => task.with(F::on::<Observed<Native, Probe>>(), sequential::explore),
-        Mode::Sections => task.with(F::on::<Observed<Loom, Probe>>(), loom::explore),
-        Mode::Accesses => task.with(F::on::<Observed<LoomWord, Probe>>(), loom::explore),
-        Mode::Threads => task.with(F::on::<Observed<Native, Unwatched>>(), stress::explore),
+        Mode::Steps => task.with(family.on::<Observed<Native, Probe>>(), sequential::explore),
+        Mode::Sections => task.with(family.on::<Observed<Loom, Probe>>(), loom::explore),
+        Mode::Accesses => task.with(family.on::<Observed<LoomWord, Probe>>(), loom::explore),
+        Mode::Threads => task.with(family.on::<Observed<Native, Unwatched>>(), stress::explore),
         Mode::Exhaustive | Mode::Random | Mode::Pct => {
             let how = match mode {
                 Mode::Exhaustive => shuttle::Mode::Exhaustive,
                 Mode::Random => shuttle::Mode::Random,
                 _ => shuttle::Mode::Pct(3),
             };
-            task.with(F::on::<Observed<Shuttle, Probe>>(), move |job, limits| {
-                shuttle::explore(job, how, limits)
-            })
+            task.with(
+                family.on::<Observed<Shuttle, Probe>>(),
+                move |job, limits| shuttle::explore(job, how, limits),
+            )
         }
     }
 }

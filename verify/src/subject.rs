@@ -8,6 +8,7 @@ use std::pin::Pin;
 use reveille::protocol::{Bits, BlockingBackend};
 
 use crate::execution::Value;
+use crate::plan::{Mode, Plan, Profile};
 use crate::program::Step;
 use crate::spec::{Call, Spec};
 
@@ -66,7 +67,13 @@ pub trait Family: Send + Sync + 'static {
     type On<B: BlockingBackend>: Subject;
 
     /// Makes it.
-    fn on<B: BlockingBackend>() -> Self::On<B>;
+    fn on<B: BlockingBackend>(&self) -> Self::On<B>;
+
+    /// How far a mode goes in a profile. None: it has nothing to say about this
+    /// subject.
+    fn plan(&self, mode: Mode, profile: Profile) -> Option<Plan> {
+        Some(Plan::of(mode, profile))
+    }
 }
 
 /// A part in a program.

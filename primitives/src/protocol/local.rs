@@ -43,6 +43,20 @@ pub struct LocalLock<S> {
     state: RefCell<S>,
 }
 
+/// Leaves the bits of a section on the way out of it, by return or by
+/// unwinding.
+struct Held<'a> {
+    lock: &'a Cell<Bits>,
+    bits: Bits,
+}
+
+impl Drop for Held<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.lock.set(self.bits);
+    }
+}
+
 // SAFETY: exclusion: the lock is not `Sync`, so only one thread reaches it, and
 // on it the `RefCell` refuses a section within another; `update` runs no code
 // between its load and its store but `f`, whose outcome a section within `f`
@@ -71,10 +85,11 @@ unsafe impl<S> RawStateLock<S> for LocalLock<S> {
     #[inline]
     fn with<R>(&self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
         let mut state = self.state.borrow_mut();
-        let mut bits = self.bits.get();
-        let result = f(&mut bits, &mut state);
-        self.bits.set(bits);
-        result
+        let mut held = Held {
+            bits: self.bits.get(),
+            lock: &self.bits,
+        };
+        f(&mut held.bits, &mut state)
     }
 
     #[inline]

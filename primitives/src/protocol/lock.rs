@@ -169,8 +169,8 @@ impl<S, B: Backend> StateLock<S, B> {
     ///
     /// `fresh` says that the caller has no waker registered as far as it knows,
     /// so that its waker is best cloned beforehand; it decides cost, nothing
-    /// else. `f` may run twice: what it does on its way to `Pending` must be
-    /// fit to be done twice.
+    /// else. `f` may run again, once for each slot it registers in: what it does
+    /// on its way to `Pending` must be fit to be done again.
     ///
     /// # Panics
     ///

@@ -7,9 +7,10 @@
 
 use core::sync::atomic::Ordering;
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use loom::sync::atomic::AtomicUsize;
-use loom::sync::{Condvar, Mutex, MutexGuard};
+use loom::sync::{Condvar, Mutex};
 
 use super::word::{Atomics, Lot, Word, WordLock};
 use super::{Backend, Bits, BlockingBackend, Cell, Park, RawStateLock, SharedBackend};
@@ -52,8 +53,14 @@ impl BlockingBackend for LoomWord {
 pub struct LoomLock<S>(Mutex<(Bits, S)>);
 
 impl<S> LoomLock<S> {
-    fn lock(&self) -> MutexGuard<'_, (Bits, S)> {
-        self.0.lock().expect("loom's mutex does not poison")
+    /// A panic goes on once the lock is released. Passing through the guard it
+    /// would poison the mutex, which loom then unwraps.
+    fn section<R>(&self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
+        let mut guard = self.0.lock().expect("no panic passes the guard");
+        let (bits, state) = &mut *guard;
+        let result = catch_unwind(AssertUnwindSafe(|| f(bits, state)));
+        drop(guard);
+        result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 }
 
@@ -66,33 +73,27 @@ unsafe impl<S> RawStateLock<S> for LoomLock<S> {
     }
 
     fn update(&self, mut f: impl FnMut(Bits) -> Option<Bits>) -> Result<Bits, Bits> {
-        let mut guard = self.lock();
-        let old = guard.0;
-        match f(old) {
-            Some(new) => {
-                guard.0 = new;
-                Ok(old)
-            }
-            None => Err(old),
-        }
+        self.section(|bits, _| {
+            let old = *bits;
+            *bits = f(old).ok_or(old)?;
+            Ok(old)
+        })
     }
 
     fn with<R>(&self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
-        let mut guard = self.lock();
-        let (bits, state) = &mut *guard;
-        f(bits, state)
+        self.section(f)
     }
 
     fn load(&self) -> Bits {
-        self.lock().0
+        self.section(|bits, _| *bits)
     }
 
-    unsafe fn store(&self, bits: Bits) {
-        self.lock().0 = bits;
+    unsafe fn store(&self, new: Bits) {
+        self.section(|bits, _| *bits = new);
     }
 
     fn get_mut<R>(&mut self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
-        let (bits, state) = self.0.get_mut().expect("loom's mutex does not poison");
+        let (bits, state) = self.0.get_mut().expect("no panic passes the guard");
         f(bits, state)
     }
 }

@@ -56,6 +56,7 @@ mod observed;
 mod shuttle;
 mod spin;
 mod wake;
+mod witness;
 mod word;
 
 pub use self::backend::{Backend, BlockingBackend, Cell, DefaultBackend, Park, SharedBackend};
@@ -76,4 +77,5 @@ pub use self::observed::{Observed, ObservedLock, Observer, Passage};
 pub use self::shuttle::{Shuttle, ShuttleLock, ShuttlePark};
 pub use self::spin::{Spin, SpinAtomics, SpinLot, SpinPark};
 pub use self::wake::{Caller, WakeList, WakerSlot};
+pub use self::witness::Witness;
 pub use self::word::{Atomics, Lot, Word, WordLock};

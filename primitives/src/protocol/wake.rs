@@ -56,6 +56,8 @@ pub struct Caller<'a> {
     waker: &'a Waker,
     /// The clone to leave behind; after a registration, what it displaced.
     spare: Option<Waker>,
+    /// Whether `spare` is what was displaced.
+    spent: bool,
     outcome: Registration,
 }
 
@@ -63,7 +65,7 @@ pub struct Caller<'a> {
 pub(super) enum Registration {
     /// The section did not ask for one.
     None,
-    /// The waker stands in the slot.
+    /// The waker stands in each slot it was asked for.
     Done,
     /// The waker has to be cloned first, outside.
     NeedsClone,
@@ -75,34 +77,39 @@ impl<'a> Caller<'a> {
         Self {
             waker,
             spare: fresh.then(|| waker.clone()),
+            spent: false,
             outcome: Registration::None,
         }
     }
 
     /// Leaves the waker of this poll in `slot`, whatever was there before.
     ///
-    /// The section must then answer `Pending`; it may be run once more before
-    /// the poll returns.
+    /// The section must then answer `Pending`; it may be run again before the
+    /// poll returns, once for each slot it registers in.
     pub fn register(&mut self, slot: &mut WakerSlot) {
-        self.outcome = match &slot.0 {
-            Some(registered) if registered.will_wake(self.waker) => Registration::Done,
-            _ => match self.spare.take() {
-                None => Registration::NeedsClone,
-                clone => {
-                    self.spare = core::mem::replace(&mut slot.0, clone);
-                    Registration::Done
-                }
-            },
-        };
+        let registered = slot.0.as_ref().is_some_and(|it| it.will_wake(self.waker));
+        if !registered {
+            if self.spent || self.spare.is_none() {
+                self.outcome = Registration::NeedsClone;
+                return;
+            }
+            core::mem::swap(&mut slot.0, &mut self.spare);
+            self.spent = true;
+        }
+        if self.outcome == Registration::None {
+            self.outcome = Registration::Done;
+        }
     }
 
     pub(super) fn outcome(&self) -> Registration {
         self.outcome
     }
 
-    /// Clones the waker for the next run of the section. Outside the lock.
+    /// Clones the waker for the next run of the section, and drops what the
+    /// last one displaced. Outside the lock.
     pub(super) fn prepare(&mut self) {
         self.outcome = Registration::None;
+        self.spent = false;
         self.spare = Some(self.waker.clone());
     }
 }
@@ -152,23 +159,20 @@ impl WakeList {
     ///
     /// # Panics
     ///
-    /// Panics where the list is full.
+    /// Panics where the list is full; the waker stays in its slot.
     #[inline]
     pub fn wake(&mut self, slot: &mut WakerSlot) {
-        if let Some(waker) = slot.0.take() {
-            self.push(waker);
-        }
+        self.take(slot);
     }
 
     /// Takes the waker out of `slot`, to be dropped after the section.
     ///
     /// # Panics
     ///
-    /// Panics where the list is full.
+    /// Panics where the list is full; the waker stays in its slot.
     #[inline]
     pub fn discard(&mut self, slot: &mut WakerSlot) {
-        if let Some(waker) = slot.0.take() {
-            self.push(waker);
+        if self.take(slot) {
             self.discarded |= 1 << (self.len - 1);
         }
     }
@@ -179,13 +183,23 @@ impl WakeList {
         self.len == Self::CAPACITY
     }
 
-    fn push(&mut self, waker: Waker) {
-        assert!(
-            !self.is_full(),
-            "a section let more wakers go than a WakeList holds"
-        );
+    /// Takes the waker out of `slot`, if there is one; not before it is clear
+    /// that there is room, or the panic would drop it, under the lock.
+    #[inline]
+    fn take(&mut self, slot: &mut WakerSlot) -> bool {
+        let waker = slot.0.take_if(|_| {
+            assert!(
+                !self.is_full(),
+                "a section let more wakers go than a WakeList holds"
+            );
+            true
+        });
+        let Some(waker) = waker else {
+            return false;
+        };
         self.wakers[self.len].write(waker);
         self.len += 1;
+        true
     }
 
     /// Wakes what is due and drops the rest, in the order they came.

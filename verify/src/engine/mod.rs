@@ -186,10 +186,10 @@ impl<S: Subject> Run<S> {
     /// whatever the cleaning up does.
     pub(crate) fn finish(self: Arc<Self>, remains: Vec<Remains>) -> Result<(), ()> {
         self.execution.tear_down();
-        if self.execution.violation().is_none() {
-            if let Err(Violation { class, sentence }) = self.judge() {
-                self.execution.violate(class, sentence);
-            }
+        if self.execution.violation().is_none()
+            && let Err(Violation { class, sentence }) = self.judge()
+        {
+            self.execution.violate(class, sentence);
         }
         self.execution.check_left_wakers();
         for remains in remains {

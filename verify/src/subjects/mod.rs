@@ -1,3 +1,4 @@
-//! The suite's primitives, as subjects.
+//! The suite's own primitives, as subjects.
 
 pub(crate) mod oneshot;
+pub(crate) mod state_lock;

@@ -19,7 +19,7 @@ pub(crate) struct Oneshot;
 impl Family for Oneshot {
     type On<B: BlockingBackend> = OneshotOn<B>;
 
-    fn on<B: BlockingBackend>() -> Self::On<B> {
+    fn on<B: BlockingBackend>(&self) -> Self::On<B> {
         OneshotOn(PhantomData)
     }
 }
@@ -100,8 +100,9 @@ pub(crate) fn follows(role: &Role<Op>, before: &[Step], next: Step) -> bool {
     let op = |step: &Step| role.ops[step.op].op;
     let awaited =
         |step: &Step| op(step) == Op::Recv && matches!(step.manner, Manner::Await | Manner::Repoll);
-    !before.iter().any(|step| role.ops[step.op].leaves)
-        && !(op(&next) == Op::Recv && before.iter().any(awaited))
+    let left = before.iter().any(|step| role.ops[step.op].leaves);
+    let twice = op(&next) == Op::Recv && before.iter().any(awaited);
+    !left && !twice
 }
 
 /// What one participant holds.

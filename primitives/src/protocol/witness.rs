@@ -1,0 +1,53 @@
+//! Accesses to memory, without the memory.
+
+use core::fmt;
+
+use super::{Backend, Cell, DefaultBackend, SharedBackend};
+
+/// Stands for a value whose accesses a checker should watch: under loom, a
+/// [`write`](Self::write) that races with another access fails the model.
+///
+/// Put into what a lock protects, it shows that the lock excludes and that each
+/// holder sees what the one before wrote. Elsewhere it does nothing.
+///
+/// # Examples
+///
+/// ```
+/// use reveille::protocol::Witness;
+///
+/// let witness: Witness = Witness::new_in();
+/// witness.write();
+/// witness.read();
+/// ```
+pub struct Witness<B: Backend = DefaultBackend>(B::Cell<()>);
+
+impl<B: Backend> Witness<B> {
+    /// A value nobody has accessed.
+    #[must_use]
+    pub fn new_in() -> Self {
+        Self(B::Cell::new(()))
+    }
+
+    /// Accesses it as a reader does.
+    pub fn read(&self) {
+        self.0.with(|_| ());
+    }
+
+    /// Accesses it as a writer does.
+    pub fn write(&self) {
+        self.0.with_mut(|_| ());
+    }
+}
+
+// SAFETY: what is shared is a `()`: there are no bytes in it that could be read
+// or written, and the pointers to it are not used. What a checker's cell keeps
+// beside it is the checker's, whose threads are all on one of the system's.
+unsafe impl<B: SharedBackend> Sync for Witness<B> {}
+// SAFETY: as above.
+unsafe impl<B: SharedBackend> Send for Witness<B> {}
+
+impl<B: Backend> fmt::Debug for Witness<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Witness")
+    }
+}

@@ -1,0 +1,100 @@
+//! What can be run by name.
+
+use crate::plan::{Mode, Plan, Profile};
+use crate::run::{Entry, Of};
+use crate::specimens::oneshot::{Fault, Specimen};
+use crate::subjects::{oneshot::Oneshot, state_lock::Lock};
+use crate::verdict::Class;
+
+/// A subject by name.
+pub struct Named {
+    /// Its name.
+    pub name: String,
+    /// What it is, in a line.
+    pub about: &'static str,
+    /// How it is run.
+    pub entry: Box<dyn Entry>,
+}
+
+/// A specimen: a subject with what the verifier must say of it.
+pub struct Planted {
+    /// The specimen; its name is that of its subject, a slash, and its own.
+    pub named: Named,
+    /// The class it must be caught in; none where it must pass.
+    pub expected: Option<Class>,
+}
+
+impl Planted {
+    /// The engine that hunts specimens: the one that sees the most.
+    pub const MODE: Mode = Mode::Sections;
+
+    /// Which programs it is hunted with. What must pass is shown a smaller
+    /// bound than what is caught long before the end of a larger one.
+    #[must_use]
+    pub fn plan(&self) -> Plan {
+        let plan = Plan::of(Self::MODE, Profile::Quick);
+        let mut bound = plan.bound;
+        if self.expected.is_none() {
+            bound.total = 2;
+        }
+        Plan { bound, ..plan }
+    }
+}
+
+impl std::fmt::Debug for Named {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Named").field(&self.name).finish()
+    }
+}
+
+impl std::fmt::Debug for Planted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Planted").field(&self.named.name).finish()
+    }
+}
+
+/// Every subject.
+#[must_use]
+pub fn subjects() -> Vec<Named> {
+    vec![
+        Named {
+            name: "state-lock".to_owned(),
+            about: "the lock of the protocol: exclusion, visibility, no lost unpark",
+            entry: Box::new(Of(Lock)),
+        },
+        Named {
+            name: "oneshot".to_owned(),
+            about: "reveille::oneshot: every operation of both halves",
+            entry: Box::new(Of(Oneshot)),
+        },
+    ]
+}
+
+/// Every specimen.
+#[must_use]
+pub fn specimens() -> Vec<Planted> {
+    Fault::ALL
+        .into_iter()
+        .map(|(name, fault, expected)| Planted {
+            named: Named {
+                name: format!("oneshot/{name}"),
+                about: match expected {
+                    Some(_) => "broken on purpose: must be caught",
+                    None => "correct, if unusual: must pass",
+                },
+                entry: Box::new(Of(Specimen(fault))),
+            },
+            expected,
+        })
+        .collect()
+}
+
+/// A subject or specimen by name.
+#[must_use]
+pub fn find(name: &str) -> Option<Named> {
+    let specimens = specimens().into_iter().map(|planted| planted.named);
+    subjects()
+        .into_iter()
+        .chain(specimens)
+        .find(|named| named.name == name)
+}

@@ -1,0 +1,580 @@
+//! A oneshot with a fault to order.
+//!
+//! Written the plain way, with everything under one lock, so that a fault is a
+//! line. With [`Fault::None`] it is correct.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use reveille::protocol::{Bits, BlockingBackend, StateLock, Witness};
+
+use crate::execution::Value;
+use crate::program::Step;
+use crate::spec::Call;
+use crate::subject::{Family, Role, Started, Subject};
+use crate::subjects::oneshot::{self as real, OneshotSpec, Op, Ret};
+use crate::verdict::Class;
+
+/// What is wrong with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Nothing.
+    None,
+    /// P1: the value and the waker stand under two locks, one after the other.
+    TwoLocks,
+    /// P2: the receiver looks, and registers in a section of its own.
+    CheckThenRegister,
+    /// P3: a value is stored and nobody woken.
+    NoWake,
+    /// P3: the receiver is woken before the value is stored.
+    WakeBeforeStore,
+    /// P4: the waker is woken under the lock.
+    WakeUnderLock,
+    /// P4: the waker is cloned under the lock.
+    CloneUnderLock,
+    /// P4: the waker that another replaces is dropped under the lock.
+    DropWakerUnderLock,
+    /// P4: the value of a receiver that leaves is dropped under the lock.
+    DropValueUnderLock,
+    /// P5: the first waker is kept.
+    FirstWakerKept,
+    /// P5 and P3: a receiver that leaves keeps its waker in the channel.
+    WakerOutlivesHalf,
+    /// P6: a value is handed to the wait, and dropped with it.
+    DroppedWithWait,
+    /// P6: a value sent to a receiver that then leaves is never dropped.
+    ValueLost,
+    /// P7: whoever is polled twice takes it that there is an answer.
+    WakeIsAnswer,
+    /// P8: a panic of the waker leaves the channel marked as busy.
+    BusyAfterPanic,
+    /// A value sent to a closed channel is taken, and gone.
+    SentToNobody,
+    /// The memory of the value is written after it is announced.
+    AnnouncedEarly,
+
+    /// Unusual: every wake comes twice.
+    WakesTwice,
+    /// Unusual: a registration wakes itself once.
+    WakesItself,
+    /// Unusual: registers first, then looks, in two sections.
+    RegisterThenCheck,
+    /// Unusual: every change wakes both sides.
+    WakesEverybody,
+}
+
+impl Fault {
+    /// Every one, with its name and the class it must be caught in: none for
+    /// those that must pass.
+    pub(crate) const ALL: [(&'static str, Self, Option<Class>); 21] = [
+        ("plain", Self::None, None),
+        ("two-locks", Self::TwoLocks, Some(Class::LostWakeUp)),
+        (
+            "check-then-register",
+            Self::CheckThenRegister,
+            Some(Class::LostWakeUp),
+        ),
+        ("no-wake", Self::NoWake, Some(Class::LostWakeUp)),
+        (
+            "wake-before-store",
+            Self::WakeBeforeStore,
+            Some(Class::LostWakeUp),
+        ),
+        (
+            "wake-under-lock",
+            Self::WakeUnderLock,
+            Some(Class::Reentrancy),
+        ),
+        (
+            "clone-under-lock",
+            Self::CloneUnderLock,
+            Some(Class::Reentrancy),
+        ),
+        (
+            "drop-waker-under-lock",
+            Self::DropWakerUnderLock,
+            Some(Class::Reentrancy),
+        ),
+        (
+            "drop-value-under-lock",
+            Self::DropValueUnderLock,
+            Some(Class::Reentrancy),
+        ),
+        (
+            "first-waker-kept",
+            Self::FirstWakerKept,
+            Some(Class::StaleWaker),
+        ),
+        (
+            "waker-outlives-half",
+            Self::WakerOutlivesHalf,
+            Some(Class::Leak),
+        ),
+        (
+            "dropped-with-wait",
+            Self::DroppedWithWait,
+            Some(Class::CancellationRace),
+        ),
+        ("value-lost", Self::ValueLost, Some(Class::Leak)),
+        (
+            "wake-is-answer",
+            Self::WakeIsAnswer,
+            Some(Class::WrongResult),
+        ),
+        ("busy-after-panic", Self::BusyAfterPanic, Some(Class::Panic)),
+        (
+            "sent-to-nobody",
+            Self::SentToNobody,
+            Some(Class::WrongResult),
+        ),
+        ("announced-early", Self::AnnouncedEarly, Some(Class::Race)),
+        ("wakes-twice", Self::WakesTwice, None),
+        ("wakes-itself", Self::WakesItself, None),
+        ("register-then-check", Self::RegisterThenCheck, None),
+        ("wakes-everybody", Self::WakesEverybody, None),
+    ];
+}
+
+/// The specimen over every backend.
+pub(crate) struct Specimen(pub(crate) Fault);
+
+impl Family for Specimen {
+    type On<B: BlockingBackend> = SpecimenOn<B>;
+
+    fn on<B: BlockingBackend>(&self) -> Self::On<B> {
+        SpecimenOn {
+            fault: self.0,
+            backend: std::marker::PhantomData,
+        }
+    }
+}
+
+pub(crate) struct SpecimenOn<B> {
+    fault: Fault,
+    backend: std::marker::PhantomData<fn() -> B>,
+}
+
+/// What the two halves share.
+pub(crate) struct Channel<B: BlockingBackend> {
+    fault: Fault,
+    lock: StateLock<State, B>,
+    /// For [`Fault::TwoLocks`]: the receiver's waker.
+    other: StateLock<Option<Waker>, B>,
+    /// For [`Fault::AnnouncedEarly`]: the memory of the value.
+    memory: Witness<B>,
+}
+
+#[derive(Default)]
+struct State {
+    value: Option<Value>,
+    /// For [`Fault::DroppedWithWait`]: the value handed to the wait.
+    handed: Option<Value>,
+    sender: Option<Waker>,
+    receiver: Option<Waker>,
+    sender_gone: bool,
+    closed: bool,
+    /// For [`Fault::BusyAfterPanic`]: the sender is waking, and wakes again
+    /// whoever waits for it to be done.
+    busy: bool,
+}
+
+/// A half, while it is held.
+pub(crate) enum Half<B: BlockingBackend> {
+    Sender(Option<Arc<Channel<B>>>),
+    Receiver {
+        channel: Option<Arc<Channel<B>>>,
+        terminated: bool,
+    },
+}
+
+impl<B: BlockingBackend> Channel<B> {
+    fn is(&self, fault: Fault) -> bool {
+        self.fault == fault
+    }
+
+    fn send(&self, value: Value) -> Ret {
+        if self.is(Fault::WakeBeforeStore) {
+            let waker = self.lock.with(|section| section.state.receiver.take());
+            wake(waker, false);
+        }
+        let mut value = Some(value);
+        let (refused, wakers) = self.lock.with(|section| {
+            let state = section.state;
+            state.sender_gone = true;
+            if state.closed && !self.is(Fault::SentToNobody) {
+                return (value.take(), [None, state.sender.take()]);
+            }
+            if self.is(Fault::DroppedWithWait) && state.receiver.is_some() {
+                state.handed = value.take();
+            } else {
+                state.value = value.take();
+            }
+            state.busy = self.is(Fault::BusyAfterPanic);
+            if self.is(Fault::NoWake) || self.is(Fault::WakeBeforeStore) {
+                return (None, [None, state.sender.take()]);
+            }
+            let waker = state.receiver.take();
+            if self.is(Fault::WakeUnderLock) {
+                wake(waker, false);
+                return (None, [None, state.sender.take()]);
+            }
+            (None, [waker, state.sender.take()])
+        });
+        if self.is(Fault::AnnouncedEarly) {
+            self.memory.write();
+        }
+        let [waker, own] = wakers;
+        drop(own);
+        let waker = match self.is(Fault::TwoLocks) {
+            true => self.other.with(|section| section.state.take()),
+            false => waker,
+        };
+        wake(waker, self.is(Fault::WakesTwice));
+        if self.is(Fault::BusyAfterPanic) {
+            let waker = self.lock.with(|section| {
+                section.state.busy = false;
+                section.state.receiver.take()
+            });
+            wake(waker, false);
+        }
+        match refused {
+            Some(value) => Ret::Returned(value.id()),
+            None => Ret::Sent,
+        }
+    }
+
+    fn leave_sender(&self) {
+        let [waker, own] = self.lock.with(|section| {
+            section.state.sender_gone = true;
+            [section.state.receiver.take(), section.state.sender.take()]
+        });
+        drop(own);
+        let waker = match self.is(Fault::TwoLocks) {
+            true => self.other.with(|section| section.state.take()),
+            false => waker,
+        };
+        wake(waker, false);
+    }
+
+    fn leave_receiver(&self) {
+        let (sender, receiver, value, handed) = self.lock.with(|section| {
+            let state = section.state;
+            state.closed = true;
+            if self.is(Fault::DropValueUnderLock) {
+                state.value = None;
+            }
+            if self.is(Fault::WakerOutlivesHalf) {
+                return (state.sender.take(), None, state.value.take(), None);
+            }
+            (
+                state.sender.take(),
+                state.receiver.take(),
+                state.value.take(),
+                state.handed.take(),
+            )
+        });
+        drop(receiver);
+        if self.is(Fault::TwoLocks) {
+            drop(self.other.with(|section| section.state.take()));
+        }
+        if self.is(Fault::ValueLost) {
+            std::mem::forget(value);
+        } else {
+            drop(value);
+        }
+        drop(handed);
+        wake(sender, false);
+    }
+
+    fn close(&self) {
+        let [sender, receiver] = self.lock.with(|section| {
+            section.state.closed = true;
+            let receiver = match self.is(Fault::WakesEverybody) {
+                true => section.state.receiver.take(),
+                false => None,
+            };
+            [section.state.sender.take(), receiver]
+        });
+        wake(sender, false);
+        wake(receiver, false);
+    }
+
+    fn poll_closed(&self, cx: &mut Context<'_>) -> Poll<Ret> {
+        let waker = cx.waker().clone();
+        let (poll, old) = self.lock.with(|section| {
+            // Either way a waker is left to be dropped outside.
+            if section.state.closed {
+                return (Poll::Ready(Ret::Closed), Some(waker));
+            }
+            (Poll::Pending, section.state.sender.replace(waker))
+        });
+        drop(old);
+        poll
+    }
+
+    /// The answer, if there is one.
+    fn answer(&self, state: &mut State) -> Option<Result<Value, ()>> {
+        if let Some(value) = state.value.take().or_else(|| state.handed.take()) {
+            return Some(Ok(value));
+        }
+        (state.sender_gone || state.closed).then_some(Err(()))
+    }
+
+    fn received(&self, answer: Result<Value, ()>) -> Ret {
+        match answer {
+            Ok(value) => {
+                if self.is(Fault::AnnouncedEarly) {
+                    self.memory.read();
+                }
+                Ret::Received(value.id())
+            }
+            Err(()) => Ret::Closed,
+        }
+    }
+
+    fn poll_recv(&self, cx: &mut Context<'_>, polls: &mut usize) -> Poll<Ret> {
+        *polls += 1;
+        match self.fault {
+            Fault::CheckThenRegister => {
+                if let Some(answer) = self.lock.with(|section| self.answer(section.state)) {
+                    return Poll::Ready(self.received(answer));
+                }
+                let waker = cx.waker().clone();
+                drop(
+                    self.lock
+                        .with(|section| section.state.receiver.replace(waker)),
+                );
+                Poll::Pending
+            }
+            Fault::RegisterThenCheck => {
+                let waker = cx.waker().clone();
+                drop(
+                    self.lock
+                        .with(|section| section.state.receiver.replace(waker)),
+                );
+                match self.lock.with(|section| self.answer(section.state)) {
+                    Some(answer) => Poll::Ready(self.received(answer)),
+                    None => Poll::Pending,
+                }
+            }
+            Fault::TwoLocks => {
+                if let Some(answer) = self.lock.with(|section| self.answer(section.state)) {
+                    return Poll::Ready(self.received(answer));
+                }
+                let waker = cx.waker().clone();
+                drop(self.other.with(|section| section.state.replace(waker)));
+                Poll::Pending
+            }
+            _ => self.poll_recv_in_one(cx, *polls),
+        }
+    }
+
+    fn poll_recv_in_one(&self, cx: &mut Context<'_>, polls: usize) -> Poll<Ret> {
+        let waker = match self.is(Fault::CloneUnderLock) {
+            true => None,
+            false => Some(cx.waker().clone()),
+        };
+        let (answer, old) = self.lock.with(|section| {
+            let state = section.state;
+            if !state.busy
+                && let Some(answer) = self.answer(state)
+            {
+                return (Some(answer), waker);
+            }
+            if self.is(Fault::WakeIsAnswer) && polls > 1 {
+                return (Some(Err(())), waker);
+            }
+            if self.is(Fault::FirstWakerKept) && state.receiver.is_some() {
+                return (None, waker);
+            }
+            let waker = waker.or_else(|| Some(cx.waker().clone()));
+            let old = std::mem::replace(&mut state.receiver, waker);
+            if self.is(Fault::DropWakerUnderLock) {
+                drop(old);
+                return (None, None);
+            }
+            (None, old)
+        });
+        drop(old);
+        match answer {
+            Some(answer) => Poll::Ready(self.received(answer)),
+            None => {
+                if self.is(Fault::WakesItself) && polls == 1 {
+                    cx.waker().wake_by_ref();
+                }
+                Poll::Pending
+            }
+        }
+    }
+}
+
+fn wake(waker: Option<Waker>, twice: bool) {
+    if let Some(waker) = waker {
+        if twice {
+            waker.wake_by_ref();
+        }
+        waker.wake();
+    }
+}
+
+/// The wait of a receiver.
+struct Recv<'a, B: BlockingBackend> {
+    channel: &'a Channel<B>,
+    terminated: &'a mut bool,
+    polls: usize,
+}
+
+impl<B: BlockingBackend> Future for Recv<'_, B> {
+    type Output = Ret;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ret> {
+        let channel = self.channel;
+        let poll = channel.poll_recv(cx, &mut self.polls);
+        *self.terminated |= poll.is_ready();
+        poll
+    }
+}
+
+impl<B: BlockingBackend> Drop for Recv<'_, B> {
+    fn drop(&mut self) {
+        if self.channel.is(Fault::DroppedWithWait) && !*self.terminated {
+            let state = |channel: &Channel<B>| {
+                channel
+                    .lock
+                    .with(|section| (section.state.handed.take(), section.state.receiver.take()))
+            };
+            drop(state(self.channel));
+        }
+    }
+}
+
+impl<B: BlockingBackend> Subject for SpecimenOn<B> {
+    type Op = Op;
+    type Ret = Ret;
+    type Spec = OneshotSpec;
+    type Actor = Half<B>;
+
+    fn spec(&self) -> OneshotSpec {
+        OneshotSpec
+    }
+
+    /// Those of the real one, but for the blocking operation.
+    fn roles(&self, _: usize) -> Vec<Role<Op>> {
+        let mut roles = real::roles();
+        for role in &mut roles {
+            role.ops.retain(|offer| offer.op != Op::BlockingRecv);
+        }
+        roles
+    }
+
+    fn actors(&self, _: usize) -> Vec<Half<B>> {
+        let channel = Arc::new(Channel {
+            fault: self.fault,
+            lock: StateLock::new_in(Bits::EMPTY, State::default()),
+            other: StateLock::new_in(Bits::EMPTY, None),
+            memory: Witness::new_in(),
+        });
+        vec![
+            Half::Sender(Some(channel.clone())),
+            Half::Receiver {
+                channel: Some(channel),
+                terminated: false,
+            },
+        ]
+    }
+
+    fn start<'a>(
+        &self,
+        actor: &'a mut Half<B>,
+        call: Call<'_, Op>,
+        value: &dyn Fn() -> Value,
+    ) -> Started<'a, Ret> {
+        match actor {
+            Half::Sender(half) => sender(half, *call.op, value),
+            Half::Receiver {
+                channel,
+                terminated,
+            } => receiver(channel, terminated, *call.op),
+        }
+    }
+
+    fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
+        real::follows(role, before, next)
+    }
+
+    fn describe(&self, _: Bits) -> String {
+        "state".to_owned()
+    }
+}
+
+fn sender<'a, B: BlockingBackend>(
+    half: &'a mut Option<Arc<Channel<B>>>,
+    op: Op,
+    value: &dyn Fn() -> Value,
+) -> Started<'a, Ret> {
+    if matches!(op, Op::Send | Op::DropSender) {
+        return Started::Done(match (half.take(), op) {
+            (Some(channel), Op::Send) => channel.send(value()),
+            (Some(channel), _) => {
+                channel.leave_sender();
+                Ret::Unit
+            }
+            (None, _) => Ret::Unit,
+        });
+    }
+    match (half, op) {
+        (Some(channel), Op::Closed) => {
+            Started::future(std::future::poll_fn(|cx| channel.poll_closed(cx)))
+        }
+        (Some(channel), Op::IsClosed) => {
+            Started::Done(Ret::Is(channel.lock.with(|section| section.state.closed)))
+        }
+        _ => Started::Done(Ret::Unit),
+    }
+}
+
+fn receiver<'a, B: BlockingBackend>(
+    half: &'a mut Option<Arc<Channel<B>>>,
+    terminated: &'a mut bool,
+    op: Op,
+) -> Started<'a, Ret> {
+    if op == Op::DropReceiver {
+        if let Some(channel) = half.take() {
+            channel.leave_receiver();
+        }
+        return Started::Done(Ret::Unit);
+    }
+    let Some(channel) = half else {
+        return Started::Done(Ret::Unit);
+    };
+    Started::Done(match op {
+        Op::Recv if !*terminated => {
+            return Started::future(Recv {
+                channel,
+                terminated,
+                polls: 0,
+            });
+        }
+        Op::TryRecv if *terminated => Ret::Closed,
+        Op::TryRecv => match channel.lock.with(|section| channel.answer(section.state)) {
+            Some(answer) => {
+                *terminated = true;
+                channel.received(answer)
+            }
+            None => Ret::Empty,
+        },
+        Op::Close => {
+            channel.close();
+            Ret::Unit
+        }
+        Op::IsEmpty => Ret::Is(
+            channel
+                .lock
+                .with(|section| section.state.value.is_none() && section.state.handed.is_none()),
+        ),
+        Op::IsTerminated => Ret::Is(*terminated),
+        _ => Ret::Unit,
+    })
+}

@@ -1,0 +1,160 @@
+//! The lock itself: what it promises to everything above it.
+//!
+//! Two counters, one in the bits and one in the state, that every section reads
+//! and adds to. A section that overlapped another, or did not see what the one
+//! before it wrote, would answer a number that no order explains; and the state
+//! stands in a cell of the checker's, which sees an access that races.
+
+use std::sync::Arc;
+
+use reveille::protocol::{Bits, BlockingBackend, StateLock};
+
+use crate::execution::Value;
+use crate::plan::{Mode, Plan, Profile};
+use crate::program::Bound;
+use crate::spec::{Call, Spec};
+use crate::subject::{Family, Offer, Role, Started, Subject};
+
+/// `StateLock` over every backend.
+pub(crate) struct Lock;
+
+impl Family for Lock {
+    type On<B: BlockingBackend> = LockOn<B>;
+
+    fn on<B: BlockingBackend>(&self) -> Self::On<B> {
+        LockOn(std::marker::PhantomData)
+    }
+
+    /// Here the real lock is the one that matters: explored without a bound on
+    /// preemptions, and by three threads.
+    fn plan(&self, mode: Mode, profile: Profile) -> Option<Plan> {
+        let plan = Plan::of(mode, profile);
+        let bound = |participants, operations, total| Bound {
+            participants,
+            operations,
+            total,
+            ..plan.bound
+        };
+        Some(match (mode, profile) {
+            (Mode::Accesses, Profile::Quick) => Plan {
+                bound: bound(2, 2, 3),
+                preemptions: None,
+                ..plan
+            },
+            (Mode::Accesses, Profile::Full) => Plan {
+                bound: bound(2, 2, 4),
+                preemptions: None,
+                ..plan
+            },
+            (Mode::Accesses, Profile::Deep) => Plan {
+                bound: bound(3, 1, 3),
+                preemptions: None,
+                ..plan
+            },
+            (Mode::Random | Mode::Pct | Mode::Threads, _) => Plan {
+                bound: bound(3, plan.bound.operations, plan.bound.total),
+                ..plan
+            },
+            _ => plan,
+        })
+    }
+}
+
+pub(crate) struct LockOn<B>(std::marker::PhantomData<fn() -> B>);
+
+/// A section, of each kind there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    /// `with`: adds to both counters.
+    With,
+    /// `update`: adds to the bits.
+    Update,
+    /// `update` that changes nothing.
+    Refuse,
+    /// `load`: reads the bits.
+    Load,
+}
+
+impl<B: BlockingBackend> Subject for LockOn<B> {
+    type Op = Op;
+    /// The counters found: in the bits, and in the state where it was seen.
+    type Ret = (usize, Option<usize>);
+    type Spec = LockSpec;
+    type Actor = Arc<StateLock<usize, B>>;
+
+    fn spec(&self) -> LockSpec {
+        LockSpec
+    }
+
+    fn roles(&self, participants: usize) -> Vec<Role<Op>> {
+        let role = Role {
+            name: "thread",
+            kind: 0,
+            ops: vec![
+                Offer::at_once("with", Op::With),
+                Offer::at_once("update", Op::Update),
+                Offer::at_once("refuse", Op::Refuse),
+                Offer::at_once("load", Op::Load),
+            ],
+        };
+        vec![role; participants]
+    }
+
+    fn actors(&self, participants: usize) -> Vec<Self::Actor> {
+        let lock = Arc::new(StateLock::new_in(Bits::EMPTY, 0));
+        vec![lock; participants]
+    }
+
+    fn start<'a>(
+        &self,
+        lock: &'a mut Self::Actor,
+        call: Call<'_, Op>,
+        _: &dyn Fn() -> Value,
+    ) -> Started<'a, Self::Ret> {
+        let next = |bits: Bits| Bits::new(bits.get() + 1);
+        Started::Done(match call.op {
+            Op::With => lock.with(|section| {
+                let found = (section.bits.get(), Some(*section.state));
+                *section.bits = next(*section.bits);
+                *section.state += 1;
+                found
+            }),
+            Op::Update => match lock.update(|bits| Some(next(bits))) {
+                Ok(found) | Err(found) => (found.get(), None),
+            },
+            Op::Refuse => match lock.update(|_| None) {
+                Ok(found) | Err(found) => (found.get(), None),
+            },
+            Op::Load => (lock.load().get(), None),
+        })
+    }
+
+    fn describe(&self, bits: Bits) -> String {
+        bits.get().to_string()
+    }
+}
+
+/// Two counters.
+pub(crate) struct LockSpec;
+
+impl Spec for LockSpec {
+    type Op = Op;
+    type Ret = (usize, Option<usize>);
+    type State = (usize, usize);
+
+    fn initial(&self) -> (usize, usize) {
+        (0, 0)
+    }
+
+    fn step(
+        &self,
+        &(bits, state): &(usize, usize),
+        call: Call<'_, Op>,
+    ) -> Vec<((usize, usize), Self::Ret)> {
+        vec![match call.op {
+            Op::With => ((bits + 1, state + 1), (bits, Some(state))),
+            Op::Update => ((bits + 1, state), (bits, None)),
+            Op::Refuse | Op::Load => ((bits, state), (bits, None)),
+        }]
+    }
+}
