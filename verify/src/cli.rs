@@ -382,7 +382,7 @@ fn specimens_table(specimens: &[SpecimenReport]) -> Table {
 
 fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.load_style(presets::UTF8_FULL_CONDENSED);
     table.set_header(header.to_vec());
     table
 }

@@ -26,7 +26,7 @@ impl Family for Lock {
     }
 
     /// Here the real lock is the one that matters: explored without a bound on
-    /// preemptions, and by three threads.
+    /// preemptions. What is drawn has three threads.
     fn plan(&self, mode: Mode, profile: Profile) -> Option<Plan> {
         let plan = Plan::of(mode, profile);
         let bound = |participants, operations, total| Bound {
@@ -37,7 +37,7 @@ impl Family for Lock {
         };
         Some(match (mode, profile) {
             (Mode::Accesses, Profile::Quick) => Plan {
-                bound: bound(2, 2, 3),
+                bound: bound(2, 1, 2),
                 preemptions: None,
                 ..plan
             },
