@@ -64,7 +64,9 @@ impl Stage {
     }
 
     fn complete(&self) -> bool {
-        Self::reach(&self.completer, |completer| drop(completer.complete()))
+        Self::reach(&self.completer, |completer| {
+            completer.complete();
+        })
     }
 
     fn leave(&self) -> bool {

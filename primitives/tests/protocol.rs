@@ -1,0 +1,812 @@
+//! The contract of `StateLock`, over every backend: sections, wakers that come
+//! into them and leave them, panics, and threads.
+
+#![cfg(not(loom))]
+
+mod support;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Poll;
+use std::thread;
+use std::time::Duration;
+
+use reveille::protocol::{
+    Backend, Bits, Local, Loom, LoomWord, Native, Observed, Observer, Passage, SharedBackend,
+    Shuttle, Spin, StateLock, StdPark, WakeList, WakerSlot,
+};
+
+use support::probe::{Event, Probe};
+use support::{panic_of, returns};
+
+const A: Bits = Bits::new(1);
+const B: Bits = Bits::new(2);
+
+/// Makes of each test one for each backend. The models have one execution, or
+/// few: what is explored there is explored elsewhere, and here it is the same
+/// contract that is held.
+macro_rules! on_every_backend {
+    ($($test:ident),* $(,)?) => { $(
+        mod $test {
+            use super::*;
+
+            #[test]
+            fn on_native() {
+                returns(stringify!($test), super::$test::<Native>);
+            }
+
+            #[test]
+            fn on_spin() {
+                returns(stringify!($test), super::$test::<Spin>);
+            }
+
+            #[test]
+            fn on_local() {
+                returns(stringify!($test), super::$test::<Local>);
+            }
+
+            #[test]
+            fn on_observed() {
+                returns(stringify!($test), super::$test::<Observed<Native, Unmoved>>);
+            }
+
+            #[test]
+            fn on_loom() {
+                returns(stringify!($test), || model(super::$test::<Loom>));
+            }
+
+            #[test]
+            fn on_loom_word() {
+                returns(stringify!($test), || model(super::$test::<LoomWord>));
+            }
+
+            #[test]
+            fn on_shuttle() {
+                returns(stringify!($test), || {
+                    shuttle::check_random(super::$test::<Shuttle>, 1);
+                });
+            }
+        }
+    )* };
+}
+
+on_every_backend![
+    // Sections.
+    a_section_finds_what_the_last_one_left,
+    an_update_replaces_the_bits_and_answers_what_it_found,
+    an_update_that_answers_none_changes_nothing,
+    every_value_of_the_bits_survives,
+    an_exclusive_borrow_needs_no_section,
+    a_panic_in_a_section_leaves_what_it_left_and_the_lock_free,
+    a_panic_in_an_update_changes_nothing,
+    debug_output_shows_the_bits,
+    // Wakers that come in.
+    a_poll_clones_its_waker_once_and_outside,
+    a_waker_that_is_registered_already_is_not_cloned,
+    a_poll_that_is_ready_leaves_no_waker,
+    a_waker_that_is_replaced_is_dropped_outside,
+    a_poll_registers_in_every_slot_it_names,
+    a_pending_poll_that_registers_nothing_panics,
+    // Wakers that go out.
+    wakers_are_woken_and_dropped_after_the_section,
+    a_list_takes_as_many_wakers_as_it_says,
+    a_waker_too_many_stays_where_it_is,
+    a_waker_that_panics_costs_no_other_its_wake,
+    a_section_that_panics_wakes_whom_it_took_out,
+];
+
+/// Runs `f` under loom, on one thread.
+fn model(f: fn()) {
+    let mut builder = loom::model::Builder::new();
+    builder.max_branches = 10_000;
+    builder.check(f);
+}
+
+/// Sees every section, and does nothing about it.
+struct Unmoved;
+
+impl Observer for Unmoved {
+    type Park = StdPark;
+    type Visit = ();
+
+    fn approach(_: usize, _: Passage) {}
+    fn enter((): &mut ()) {}
+    fn leave((): &mut (), _: Bits, _: Bits) {}
+    fn created() {}
+    fn dropped() {}
+}
+
+fn a_section_finds_what_the_last_one_left<B: Backend>() {
+    let lock = StateLock::<u32, B>::new_in(A, 1);
+    assert_eq!(lock.load(), A);
+    let answer = lock.with(|section| {
+        assert_eq!((*section.bits, *section.state), (A, 1));
+        section.bits.insert(self::B);
+        *section.state += 1;
+        "an answer"
+    });
+    assert_eq!(answer, "an answer");
+    assert_eq!(lock.load(), A | self::B);
+    lock.with(|section| assert_eq!((*section.bits, *section.state), (A | self::B, 2)));
+}
+
+fn an_update_replaces_the_bits_and_answers_what_it_found<B: Backend>() {
+    let lock = StateLock::<u32, B>::new_in(A, 1);
+    assert_eq!(lock.update(|bits| Some(bits | self::B)), Ok(A));
+    assert_eq!(lock.load(), A | self::B);
+    // One that leaves the bits as they are has replaced them too.
+    assert_eq!(lock.update(Some), Ok(A | self::B));
+    lock.with(|section| assert_eq!((*section.bits, *section.state), (A | self::B, 1)));
+}
+
+fn an_update_that_answers_none_changes_nothing<B: Backend>() {
+    let lock = StateLock::<u32, B>::new_in(A, 1);
+    assert_eq!(lock.update(|_| None), Err(A));
+    lock.with(|section| assert_eq!((*section.bits, *section.state), (A, 1)));
+}
+
+/// The lock's own bits stand beside them, in the same word.
+fn every_value_of_the_bits_survives<B: Backend>() {
+    let values = [0, 1, 2, 3, Bits::MAX / 2, Bits::MAX - 1, Bits::MAX].map(Bits::new);
+    for value in values {
+        let mut lock = StateLock::<(), B>::new_in(value, ());
+        assert_eq!(lock.load(), value);
+        lock.with(|section| assert_eq!(*section.bits, value));
+        for next in values {
+            let before = lock.load();
+            assert_eq!(lock.update(|_| Some(next)), Ok(before));
+            assert_eq!(lock.load(), next);
+            lock.with(|section| *section.bits = value);
+            assert_eq!(lock.load(), value);
+        }
+        lock.get_mut(|bits, ()| assert_eq!(*bits, value));
+    }
+}
+
+fn an_exclusive_borrow_needs_no_section<B: Backend>() {
+    let mut lock = StateLock::<u32, B>::new_in(A, 1);
+    let answer = lock.get_mut(|bits, state| {
+        assert_eq!((*bits, *state), (A, 1));
+        *bits = self::B;
+        *state = 2;
+        "an answer"
+    });
+    assert_eq!(answer, "an answer");
+    lock.with(|section| assert_eq!((*section.bits, *section.state), (self::B, 2)));
+}
+
+fn a_panic_in_a_section_leaves_what_it_left_and_the_lock_free<B: Backend>() {
+    let mut lock = StateLock::<u32, B>::new_in(A, 1);
+    let message = panic_of(|| {
+        lock.with(|section| {
+            *section.bits = self::B;
+            *section.state = 2;
+            panic!("in a section");
+        });
+    });
+    assert_eq!(message.as_deref(), Some("in a section"));
+    assert_eq!(lock.load(), self::B);
+    lock.with(|section| assert_eq!((*section.bits, *section.state), (self::B, 2)));
+    assert_eq!(lock.update(|_| Some(A)), Ok(self::B));
+    lock.get_mut(|bits, state| assert_eq!((*bits, *state), (A, 2)));
+}
+
+fn a_panic_in_an_update_changes_nothing<B: Backend>() {
+    let lock = StateLock::<u32, B>::new_in(A, 1);
+    let message = panic_of(|| {
+        let _ = lock.update(|_| panic!("in an update"));
+    });
+    assert_eq!(message.as_deref(), Some("in an update"));
+    assert_eq!(lock.update(|_| Some(self::B)), Ok(A));
+    lock.with(|section| assert_eq!((*section.bits, *section.state), (self::B, 1)));
+}
+
+fn debug_output_shows_the_bits<B: Backend>() {
+    let lock = StateLock::<u32, B>::new_in(A | self::B, 1);
+    assert_eq!(format!("{lock:?}"), "StateLock { bits: Bits(0b11), .. }");
+    lock.with(|section| {
+        let section = format!("{section:?}");
+        assert!(
+            section.starts_with("Section { bits: Bits(0b11), state: 1"),
+            "{section}"
+        );
+    });
+}
+
+/// A lock in whose state wakers are left. What they do when they are called is
+/// to enter a section of it: if that is not free, they do not come back.
+struct Sleepers<B: Backend> {
+    lock: StateLock<Vec<WakerSlot>, B>,
+    entries: Cell<usize>,
+}
+
+impl<B: Backend> Sleepers<B> {
+    fn new(slots: usize) -> Rc<Self> {
+        let slots = (0..slots).map(|_| WakerSlot::new()).collect();
+        Rc::new(Self {
+            lock: StateLock::new_in(Bits::EMPTY, slots),
+            entries: Cell::new(0),
+        })
+    }
+
+    /// At the next `event` of its waker, `task` enters a section.
+    fn entered_on(self: &Rc<Self>, task: &Probe, event: Event) {
+        let this = self.clone();
+        task.on(event, move || {
+            this.lock.with(|section| section.bits.insert(A));
+            this.lock.update(Some).expect("the bits are replaced");
+            this.entries.set(this.entries.get() + 1);
+        });
+    }
+
+    /// Leaves the waker of `task` in a slot; answers how often the section ran.
+    fn sleep(&self, task: &Probe, fresh: bool, slot: usize) -> usize {
+        let mut runs = 0;
+        let poll = self.lock.poll(&mut task.cx(), fresh, |section, caller| {
+            runs += 1;
+            caller.register(&mut section.state[slot]);
+            Poll::<()>::Pending
+        });
+        assert!(poll.is_pending());
+        runs
+    }
+
+    /// Which slots have a waker.
+    fn registered(&self) -> Vec<bool> {
+        let registered = |section: reveille::protocol::Section<'_, Vec<WakerSlot>>| {
+            section.state.iter().map(WakerSlot::is_registered).collect()
+        };
+        self.lock.with(registered)
+    }
+}
+
+fn a_poll_clones_its_waker_once_and_outside<B: Backend>() {
+    // Before the first run of the section where the caller says that it has
+    // none there, and between two of them where it was wrong.
+    for (fresh, runs) in [(true, 1), (false, 2)] {
+        let sleepers = Sleepers::<B>::new(1);
+        let task = Probe::new();
+        sleepers.entered_on(&task, Event::Clone);
+        assert_eq!(sleepers.sleep(&task, fresh, 0), runs);
+        assert_eq!((task.clones(), task.kept(), task.drops()), (1, 1, 0));
+        assert_eq!(sleepers.entries.get(), 1);
+    }
+    // In place of another's as well.
+    for (fresh, runs) in [(true, 1), (false, 2)] {
+        let sleepers = Sleepers::<B>::new(1);
+        let (first, second) = (Probe::new(), Probe::new());
+        sleepers.sleep(&first, true, 0);
+        sleepers.entered_on(&second, Event::Clone);
+        assert_eq!(sleepers.sleep(&second, fresh, 0), runs);
+        assert_eq!((first.kept(), second.clones(), second.kept()), (0, 1, 1));
+        assert_eq!(sleepers.entries.get(), 1);
+    }
+}
+
+fn a_waker_that_is_registered_already_is_not_cloned<B: Backend>() {
+    let sleepers = Sleepers::<B>::new(1);
+    let task = Probe::new();
+    sleepers.sleep(&task, true, 0);
+    for _ in 0..3 {
+        assert_eq!(sleepers.sleep(&task, false, 0), 1);
+    }
+    assert_eq!((task.clones(), task.kept(), task.drops()), (1, 1, 0));
+
+    // A caller that does not know of it has cloned for nothing, and no more.
+    sleepers.entered_on(&task, Event::Drop);
+    assert_eq!(sleepers.sleep(&task, true, 0), 1);
+    assert_eq!((task.clones(), task.kept(), task.drops()), (2, 1, 1));
+    assert_eq!(sleepers.entries.get(), 1);
+}
+
+fn a_poll_that_is_ready_leaves_no_waker<B: Backend>() {
+    let sleepers = Sleepers::<B>::new(1);
+    for fresh in [true, false] {
+        let task = Probe::new();
+        let poll = sleepers
+            .lock
+            .poll(&mut task.cx(), fresh, |_, _| Poll::Ready("an answer"));
+        assert_eq!(poll, Poll::Ready("an answer"));
+        assert_eq!((task.kept(), task.clones()), (0, usize::from(fresh)));
+    }
+    assert_eq!(sleepers.registered(), [false]);
+}
+
+fn a_waker_that_is_replaced_is_dropped_outside<B: Backend>() {
+    for fresh in [true, false] {
+        let sleepers = Sleepers::<B>::new(1);
+        let (first, second) = (Probe::new(), Probe::new());
+        sleepers.sleep(&first, true, 0);
+        sleepers.entered_on(&first, Event::Drop);
+        sleepers.sleep(&second, fresh, 0);
+        assert_eq!((first.drops(), first.kept(), second.kept()), (1, 0, 1));
+        assert_eq!(sleepers.entries.get(), 1);
+    }
+}
+
+/// Whatever stands in them: nothing, the same waker, or another's.
+fn a_poll_registers_in_every_slot_it_names<B: Backend>() {
+    #[derive(Debug, Clone, Copy)]
+    enum Before {
+        Nothing,
+        Own,
+        Other,
+    }
+    const EACH: [Before; 3] = [Before::Nothing, Before::Own, Before::Other];
+
+    for (first, second) in EACH.into_iter().flat_map(|one| EACH.map(|two| (one, two))) {
+        for fresh in [true, false] {
+            let what = format!("{first:?} and {second:?}, fresh: {fresh}");
+            let sleepers = Sleepers::<B>::new(2);
+            let (task, other) = (Probe::new(), Probe::new());
+            for (slot, before) in [first, second].into_iter().enumerate() {
+                match before {
+                    Before::Nothing => {}
+                    Before::Own => drop(sleepers.sleep(&task, true, slot)),
+                    Before::Other => drop(sleepers.sleep(&other, true, slot)),
+                }
+            }
+            let poll = sleepers
+                .lock
+                .poll(&mut task.cx(), fresh, |section, caller| {
+                    let [one, two] = &mut section.state[..] else {
+                        unreachable!("two slots were made");
+                    };
+                    caller.register(one);
+                    caller.register(two);
+                    Poll::<()>::Pending
+                });
+            assert!(poll.is_pending());
+            assert_eq!((task.kept(), other.kept()), (2, 0), "{what}");
+            for slot in 0..2 {
+                sleepers
+                    .lock
+                    .with(|section| section.wakes.wake(&mut section.state[slot]));
+                assert_eq!((task.wakes(), other.wakes()), (slot + 1, 0), "{what}");
+            }
+        }
+    }
+}
+
+/// P2 is kept by the only way to register; that a poll registers at all is
+/// checked while debugging.
+fn a_pending_poll_that_registers_nothing_panics<B: Backend>() {
+    let sleepers = Sleepers::<B>::new(1);
+    let task = Probe::new();
+    let message = panic_of(|| {
+        let poll = sleepers
+            .lock
+            .poll(&mut task.cx(), true, |_, _| Poll::<()>::Pending);
+        assert!(poll.is_pending());
+    });
+    if cfg!(debug_assertions) {
+        let message = message.expect("a panic");
+        assert!(message.contains("without registering"), "{message}");
+    } else {
+        assert_eq!(message, None);
+    }
+    assert_eq!(task.kept(), 0);
+    assert_eq!(sleepers.sleep(&task, true, 0), 1, "the lock is free");
+}
+
+fn wakers_are_woken_and_dropped_after_the_section<B: Backend>() {
+    let sleepers = Sleepers::<B>::new(3);
+    let order = Rc::new(RefCell::new(Vec::new()));
+    let tasks = [(); 3].map(|()| Probe::new());
+    for (slot, task) in tasks.iter().enumerate() {
+        sleepers.sleep(task, true, slot);
+        let event = if slot == 1 { Event::Drop } else { Event::Wake };
+        task.on(event, {
+            let (order, sleepers) = (order.clone(), sleepers.clone());
+            move || {
+                sleepers.lock.with(|section| section.bits.insert(A));
+                order.borrow_mut().push(slot);
+            }
+        });
+    }
+    let order_within = sleepers.lock.with(|section| {
+        let [first, second, third] = &mut section.state[..] else {
+            unreachable!("three slots were made");
+        };
+        section.wakes.wake(first);
+        section.wakes.discard(second);
+        section.wakes.wake(third);
+        // An empty slot has nothing to let go.
+        section.wakes.wake(first);
+        section.wakes.discard(first);
+        order.borrow().len()
+    });
+    assert_eq!(order_within, 0);
+    assert_eq!(*order.borrow(), [0, 1, 2], "in the order they came");
+    assert_eq!(tasks.each_ref().map(Probe::wakes), [1, 0, 1]);
+    assert_eq!(tasks.each_ref().map(Probe::kept), [0, 0, 0]);
+    assert_eq!(sleepers.registered(), [false; 3]);
+}
+
+fn a_list_takes_as_many_wakers_as_it_says<B: Backend>() {
+    let sleepers = Sleepers::<B>::new(WakeList::CAPACITY);
+    let tasks: Vec<_> = (0..WakeList::CAPACITY).map(|_| Probe::new()).collect();
+    for (slot, task) in tasks.iter().enumerate() {
+        sleepers.sleep(task, true, slot);
+    }
+    sleepers.lock.with(|section| {
+        for (slot, waker) in section.state.iter_mut().enumerate() {
+            assert!(!section.wakes.is_full());
+            // Every third is only dropped, the last among them.
+            if slot % 3 == 1 {
+                section.wakes.discard(waker);
+            } else {
+                section.wakes.wake(waker);
+            }
+        }
+        assert!(section.wakes.is_full());
+    });
+    for (slot, task) in tasks.iter().enumerate() {
+        assert_eq!((task.wakes(), task.kept()), (usize::from(slot % 3 != 1), 0));
+    }
+}
+
+/// P4 holds on this way too: nothing is dropped under the lock, and the waker
+/// can be let go by the next section.
+fn a_waker_too_many_stays_where_it_is<B: Backend>() {
+    for discards in [false, true] {
+        let sleepers = Sleepers::<B>::new(WakeList::CAPACITY + 1);
+        let tasks: Vec<_> = (0..=WakeList::CAPACITY).map(|_| Probe::new()).collect();
+        for (slot, task) in tasks.iter().enumerate() {
+            sleepers.sleep(task, true, slot);
+        }
+        let last = tasks.last().expect("there are some");
+        sleepers.entered_on(last, Event::Drop);
+        let message = panic_of(|| {
+            sleepers.lock.with(|section| {
+                for waker in section.state {
+                    if discards {
+                        section.wakes.discard(waker);
+                    } else {
+                        section.wakes.wake(waker);
+                    }
+                }
+            });
+        });
+        let message = message.expect("a panic");
+        assert!(
+            message.contains("more wakers go than a WakeList holds"),
+            "{message}"
+        );
+        let woken: usize = tasks.iter().map(Probe::wakes).sum();
+        assert_eq!(woken, if discards { 0 } else { WakeList::CAPACITY });
+        assert_eq!(tasks.iter().map(Probe::kept).sum::<usize>(), 1);
+        assert_eq!((last.kept(), last.wakes(), last.drops()), (1, 0, 0));
+
+        sleepers.lock.with(|section| {
+            let last = section.state.last_mut().expect("there are some");
+            section.wakes.discard(last);
+        });
+        assert_eq!((last.kept(), sleepers.entries.get()), (0, 1));
+    }
+}
+
+/// P8. The first panic is the one that the caller gets.
+fn a_waker_that_panics_costs_no_other_its_wake<B: Backend>() {
+    let sleepers = Sleepers::<B>::new(5);
+    let tasks = [(); 5].map(|()| Probe::new());
+    for (slot, task) in tasks.iter().enumerate() {
+        sleepers.sleep(task, true, slot);
+    }
+    tasks[1].panic_on(Event::Wake);
+    tasks[2].panic_on(Event::Drop);
+    tasks[3].panic_on(Event::Wake);
+    let message = panic_of(|| {
+        sleepers.lock.with(|section| {
+            for (slot, waker) in section.state.iter_mut().enumerate() {
+                if slot == 2 {
+                    section.wakes.discard(waker);
+                } else {
+                    section.wakes.wake(waker);
+                }
+            }
+        });
+    });
+    assert_eq!(message.as_deref(), Some("the waker's Wake panics"));
+    assert_eq!(tasks.each_ref().map(Probe::wakes), [1, 1, 0, 1, 1]);
+    assert_eq!(tasks.each_ref().map(Probe::kept), [0; 5]);
+    assert_eq!(tasks.each_ref().map(Probe::acts_left), [0; 5]);
+    assert_eq!(sleepers.sleep(&tasks[0], true, 0), 1, "the lock is free");
+}
+
+fn a_section_that_panics_wakes_whom_it_took_out<B: Backend>() {
+    let sleepers = Sleepers::<B>::new(2);
+    let tasks = [(); 2].map(|()| Probe::new());
+    for (slot, task) in tasks.iter().enumerate() {
+        sleepers.sleep(task, true, slot);
+        // It finds the lock free.
+        sleepers.entered_on(task, Event::Wake);
+    }
+    // A second panic while the first unwinds goes no further.
+    tasks[0].panic_on(Event::Wake);
+    let message = panic_of(|| {
+        sleepers.lock.with(|section| {
+            let [first, second] = &mut section.state[..] else {
+                unreachable!("two slots were made");
+            };
+            section.wakes.wake(first);
+            section.wakes.wake(second);
+            panic!("in a section");
+        });
+    });
+    assert_eq!(message.as_deref(), Some("in a section"));
+    assert_eq!(tasks.each_ref().map(Probe::wakes), [1, 1]);
+    assert_eq!(sleepers.registered(), [false, false]);
+}
+
+/// Sections on many threads, for the backends that have them.
+mod on_threads {
+    use super::*;
+
+    macro_rules! on_threads {
+        ($($test:ident),* $(,)?) => { $(
+            mod $test {
+                use super::*;
+
+                #[test]
+                fn on_native() {
+                    returns(stringify!($test), super::$test::<Native>);
+                }
+
+                #[test]
+                fn on_spin() {
+                    returns(stringify!($test), super::$test::<Spin>);
+                }
+
+                #[test]
+                fn on_observed() {
+                    returns(stringify!($test), super::$test::<Observed<Native, Unmoved>>);
+                }
+            }
+        )* };
+    }
+
+    on_threads![
+        sections_of_each_kind_add_up,
+        a_section_is_never_seen_halfway,
+        who_sleeps_behind_a_long_section_is_woken,
+    ];
+
+    const THREADS: usize = 4;
+
+    fn sections_of_each_kind_add_up<B: SharedBackend>() {
+        const ROUNDS: usize = 20_000;
+        let lock = StateLock::<usize, B>::new_in(Bits::EMPTY, 0);
+        thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    for round in 0..ROUNDS {
+                        if round % 3 == 0 {
+                            lock.with(|section| {
+                                *section.bits = Bits::new(section.bits.get() + 1);
+                                *section.state += 1;
+                            });
+                        } else {
+                            lock.update(|bits| Some(Bits::new(bits.get() + 1)))
+                                .expect("the bits are replaced");
+                        }
+                    }
+                });
+            }
+        });
+        let with_state = THREADS * ROUNDS.div_ceil(3);
+        lock.with(|section| {
+            assert_eq!(section.bits.get(), THREADS * ROUNDS);
+            assert_eq!(*section.state, with_state);
+        });
+    }
+
+    /// The bits say what the state is, in and between sections; a `load` sees
+    /// only what a section left.
+    fn a_section_is_never_seen_halfway<B: SharedBackend>() {
+        const ROUNDS: usize = 5_000;
+        let lock = StateLock::<[usize; 4], B>::new_in(Bits::EMPTY, [0; 4]);
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let writers: Vec<_> = (0..THREADS - 1)
+                .map(|_| {
+                    scope.spawn(|| {
+                        for _ in 0..ROUNDS {
+                            lock.with(|section| {
+                                let count = section.bits.get();
+                                assert_eq!(*section.state, [count; 4]);
+                                // Odd, and so never to be seen.
+                                *section.bits = Bits::new(count + 1);
+                                for part in section.state.iter_mut() {
+                                    *part += 2;
+                                }
+                                *section.bits = Bits::new(count + 2);
+                            });
+                        }
+                    })
+                })
+                .collect();
+            scope.spawn(|| {
+                let mut last = 0;
+                while !done.load(Ordering::Relaxed) {
+                    let bits = lock.load().get();
+                    assert!(bits.is_multiple_of(2) && bits >= last);
+                    let bits = lock.update(|_| None).expect_err("nothing is replaced");
+                    assert!(bits.get().is_multiple_of(2) && bits.get() >= last);
+                    last = bits.get();
+                }
+            });
+            for writer in writers {
+                writer.join().expect("no assertion fails");
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(lock.load().get(), 2 * (THREADS - 1) * ROUNDS);
+    }
+
+    /// Several threads sleep behind one section; the one that ends it goes on
+    /// to sections on the bits alone, which must forget none of them.
+    fn who_sleeps_behind_a_long_section_is_woken<B: SharedBackend>() {
+        const ROUNDS: usize = 20;
+        for _ in 0..ROUNDS {
+            let lock = StateLock::<usize, B>::new_in(Bits::EMPTY, 0);
+            let inside = AtomicUsize::new(0);
+            thread::scope(|scope| {
+                for _ in 0..THREADS {
+                    scope.spawn(|| {
+                        // They come once the section below has begun.
+                        while inside.load(Ordering::Acquire) == 0 {
+                            thread::yield_now();
+                        }
+                        lock.with(|section| *section.state += 1);
+                        let _ = lock.update(|bits| Some(Bits::new(bits.get() + 1)));
+                    });
+                }
+                lock.with(|section| {
+                    inside.store(1, Ordering::Release);
+                    // As long as it takes them to stop spinning and sleep.
+                    thread::sleep(Duration::from_millis(5));
+                    *section.state += 1;
+                });
+                for _ in 0..1_000 {
+                    lock.update(|bits| Some(Bits::new(bits.get() + 1)))
+                        .expect("the bits are replaced");
+                }
+            });
+            lock.with(|section| {
+                assert_eq!(*section.state, THREADS + 1);
+                assert_eq!(section.bits.get(), THREADS + 1_000);
+            });
+        }
+    }
+}
+
+/// What an observer is told, and when.
+mod observed {
+    use super::*;
+
+    thread_local! {
+        static TOLD: RefCell<Vec<Told>> = const { RefCell::new(Vec::new()) };
+    }
+
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    enum Told {
+        Approach(Passage),
+        Enter,
+        Leave(Bits, Bits),
+        Created,
+        Dropped,
+        /// Not told: the test notes it in the section itself.
+        Within,
+    }
+    use Told::{Approach, Created, Dropped, Enter, Leave, Within};
+
+    fn note(told: Told) {
+        TOLD.with_borrow_mut(|notes| notes.push(told));
+    }
+
+    fn told() -> Vec<Told> {
+        TOLD.take()
+    }
+
+    struct Notes;
+
+    impl Observer for Notes {
+        type Park = StdPark;
+        type Visit = ();
+
+        fn approach(_: usize, passage: Passage) {
+            note(Approach(passage));
+        }
+
+        fn enter((): &mut ()) {
+            note(Enter);
+        }
+
+        fn leave((): &mut (), before: Bits, after: Bits) {
+            note(Leave(before, after));
+        }
+
+        fn created() {
+            note(Created);
+        }
+
+        fn dropped() {
+            note(Dropped);
+        }
+    }
+
+    #[test]
+    fn an_observer_is_told_of_each_section_in_order() {
+        let lock = StateLock::<u32, Observed<Native, Notes>>::new_in(A, 1);
+        assert_eq!(told(), [Created]);
+
+        lock.with(|section| {
+            note(Within);
+            section.bits.insert(B);
+        });
+        let section = [Approach(Passage::With), Enter, Within, Leave(A, A | B)];
+        assert_eq!(told(), section);
+
+        assert_eq!(lock.load(), A | B);
+        let section = [Approach(Passage::Load), Enter, Leave(A | B, A | B)];
+        assert_eq!(told(), section);
+
+        lock.update(|bits| Some(bits.without(B))).expect("replaced");
+        let section = [Approach(Passage::Update), Enter, Leave(A | B, A)];
+        assert_eq!(told(), section);
+
+        lock.update(|_| None).expect_err("not replaced");
+        let section = [Approach(Passage::Update), Enter, Leave(A, A)];
+        assert_eq!(told(), section);
+
+        panic_of(|| {
+            lock.with(|section| {
+                *section.bits = B;
+                panic!("in a section");
+            });
+        })
+        .expect("a panic");
+        let [approach, enter, leave] = told()[..] else {
+            panic!("a section that panics is one section");
+        };
+        assert_eq!((approach, enter), (Approach(Passage::With), Enter));
+        assert!(matches!(leave, Leave(before, _) if before == A));
+
+        drop(lock);
+        assert_eq!(told(), [Dropped]);
+    }
+}
+
+#[test]
+fn a_lock_can_stand_in_a_constant() {
+    static NATIVE: StateLock<u32, Native> = StateLock::<u32, Native>::const_new(A, 1);
+    static SPIN: StateLock<u32, Spin> = StateLock::<u32, Spin>::const_new(A, 1);
+    thread_local! {
+        static LOCAL: StateLock<u32, Local> = const { StateLock::<u32, Local>::const_new(A, 1) };
+    }
+
+    NATIVE.with(|section| assert_eq!((*section.bits, *section.state), (A, 1)));
+    SPIN.with(|section| assert_eq!((*section.bits, *section.state), (A, 1)));
+    LOCAL.with(|lock| lock.with(|section| assert_eq!((*section.bits, *section.state), (A, 1))));
+}
+
+#[test]
+fn bits_above_the_locks_share_are_refused() {
+    assert_eq!(Bits::new(Bits::MAX).get(), Bits::MAX);
+    let message = panic_of(|| assert_eq!(Bits::new(Bits::MAX + 1), A)).expect("a panic");
+    assert!(message.contains("Bits::MAX"), "{message}");
+}
+
+#[test]
+fn a_slot_says_whether_a_waker_is_registered() {
+    assert!(!WakerSlot::new().is_registered());
+    assert_eq!(format!("{:?}", WakerSlot::default()), "WakerSlot(empty)");
+    let sleepers = Sleepers::<Native>::new(1);
+    sleepers.sleep(&Probe::new(), true, 0);
+    sleepers.lock.with(|section| {
+        let slot = format!("{:?}", section.state[0]);
+        assert_eq!(slot, "WakerSlot(registered)");
+    });
+}
