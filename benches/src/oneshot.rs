@@ -39,9 +39,10 @@ pub(crate) fn contenders() -> Vec<Contender> {
     all
 }
 
-const OPERATIONS: [(&str, Operation); 4] = [
+const OPERATIONS: [(&str, Operation); 5] = [
     ("oneshot/ready", Operation::Ready),
     ("oneshot/pending", Operation::Pending),
+    ("oneshot/repolled", Operation::Repolled),
     ("oneshot/dropped", Operation::Dropped),
     ("oneshot/refused", Operation::Refused),
 ];
@@ -50,6 +51,7 @@ const OPERATIONS: [(&str, Operation); 4] = [
 enum Operation {
     Ready,
     Pending,
+    Repolled,
     Dropped,
     Refused,
 }
@@ -59,7 +61,8 @@ impl Operation {
     fn of<C: Oneshot>(self) -> fn(u64) {
         match self {
             Self::Ready => ready::<C>,
-            Self::Pending => pending::<C>,
+            Self::Pending => pending::<C, 1>,
+            Self::Repolled => pending::<C, 4>,
             Self::Dropped => dropped::<C>,
             Self::Refused => refused::<C>,
         }
@@ -99,14 +102,17 @@ fn ready<C: Oneshot>(iterations: u64) {
     }
 }
 
-/// Channel; a poll that has to wait; send, which wakes; receive by a poll.
-fn pending<C: Oneshot>(iterations: u64) {
+/// Channel; polls that have to wait, as those of a `select` do, all with the
+/// same waker; send, which wakes; receive by a poll.
+fn pending<C: Oneshot, const POLLS: usize>(iterations: u64) {
     let mut place = C::Place::default();
     let mut cx = Context::from_waker(Waker::noop());
     for _ in 0..iterations {
         let (mut tx, mut rx) = C::channel(&mut place);
         black_box((&mut tx, &mut rx));
-        assert!(Pin::new(&mut rx).poll(&mut cx).is_pending());
+        for _ in 0..POLLS {
+            assert!(Pin::new(&mut rx).poll(&mut cx).is_pending());
+        }
         assert!(C::send(tx, black_box(VALUE)));
         assert!(matches!(
             Pin::new(&mut rx).poll(&mut cx),
