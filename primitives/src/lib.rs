@@ -4,6 +4,7 @@
 //! | module | |
 //! | --- | --- |
 //! | [`oneshot`] | one value, from one task to another |
+//! | [`Notify`] | an event, without a value |
 //! | [`protocol`] | what all of them stand on, and what to build one's own on |
 //!
 //! The names and the semantics are those of `tokio::sync`: a `use` line is all
@@ -30,5 +31,8 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+mod notify;
 pub mod oneshot;
 pub mod protocol;
+
+pub use self::notify::{Notified, Notify, OwnedNotified, WaitUntil};

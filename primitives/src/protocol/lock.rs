@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use core::task::{Context, Poll};
 
 use super::wake::Registration;
-use super::{Backend, Bits, Caller, DefaultBackend, SharedBackend, WakeList};
+use super::{Backend, Bits, Caller, DefaultBackend, Horizon, SharedBackend, Waiters, WakeList};
 
 /// Bits and a state under one lock: what a backend implements.
 ///
@@ -164,6 +164,36 @@ impl<S, B: Backend> StateLock<S, B> {
         (result, wakes)
     }
 
+    /// A section after which many are woken: those whom `f` called in bulk.
+    ///
+    /// Where there are more wakers than a [`WakeList`] holds, the lock is left
+    /// to wake some and entered again. That goes on only up to the horizon, so
+    /// nobody who comes in between is swept up, and it ends whatever they do.
+    pub fn broadcast<R, D>(
+        &self,
+        waiters: fn(&mut S) -> &mut Waiters<D>,
+        f: impl FnOnce(Section<'_, S>) -> (R, Horizon),
+    ) -> R {
+        let ((result, horizon, more), wakes) = self.section(|section| {
+            let Section { bits, state, wakes } = section;
+            let (result, horizon) = f(Section {
+                bits,
+                state,
+                wakes: &mut *wakes,
+            });
+            let more = waiters(state).wake_due(horizon, wakes);
+            (result, horizon, more)
+        });
+        Rest {
+            lock: self,
+            waiters,
+            horizon,
+            more,
+        }
+        .wake(wakes);
+        result
+    }
+
     /// A consumer's section: finds the result or registers the caller's waker,
     /// in one (P2).
     ///
@@ -213,6 +243,40 @@ impl<S, B: Backend> StateLock<S, B> {
     /// Bits and state by exclusive borrow, without locking.
     pub fn get_mut<R>(&mut self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
         self.raw.get_mut(f)
+    }
+}
+
+/// The rest of a broadcast, which a panic of a waker does not stop (P8).
+struct Rest<'a, S, B: Backend, D> {
+    lock: &'a StateLock<S, B>,
+    waiters: fn(&mut S) -> &mut Waiters<D>,
+    horizon: Horizon,
+    more: bool,
+}
+
+impl<S, B: Backend, D> Rest<'_, S, B, D> {
+    fn wake(mut self, wakes: WakeList) {
+        wakes.fire();
+        while self.more {
+            self.next().fire();
+        }
+    }
+
+    fn next(&mut self) -> WakeList {
+        let (more, wakes) = self
+            .lock
+            .section(|section| (self.waiters)(section.state).wake_due(self.horizon, section.wakes));
+        self.more = more;
+        wakes
+    }
+}
+
+impl<S, B: Backend, D> Drop for Rest<'_, S, B, D> {
+    fn drop(&mut self) {
+        while self.more {
+            // Dropping a list wakes what is in it, and stops its panics.
+            drop(self.next());
+        }
     }
 }
 

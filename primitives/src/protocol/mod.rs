@@ -55,6 +55,7 @@ mod observed;
 #[cfg(feature = "shuttle")]
 mod shuttle;
 mod spin;
+mod waiters;
 mod wake;
 mod witness;
 mod word;
@@ -76,6 +77,7 @@ pub use self::observed::{Observed, ObservedLock, Observer, Passage};
 #[cfg(feature = "shuttle")]
 pub use self::shuttle::{Shuttle, ShuttleLock, ShuttlePark};
 pub use self::spin::{Spin, SpinAtomics, SpinLot, SpinPark};
+pub use self::waiters::{Horizon, Waiter, Waiters};
 pub use self::wake::{Caller, WakeList, WakerSlot};
 pub use self::witness::Witness;
 pub use self::word::{Atomics, Lot, Word, WordLock};

@@ -1,0 +1,638 @@
+//! Wakes one task, or all of them, without a value.
+//!
+//! A [`Notify`] is a place to wait for an event. [`notify_one`] lets one task
+//! go on; where none waits, it leaves a *permit*, and the next to wait goes on
+//! at once. [`notify_waiters`] lets everybody go on who waits now, and leaves
+//! nothing.
+//!
+//! ```
+//! use reveille::Notify;
+//!
+//! # reveille_executor::block_on(async {
+//! let notify = Notify::new();
+//! notify.notify_one();
+//! notify.notified().await; // takes the permit that was left
+//! # });
+//! ```
+//!
+//! # States
+//!
+//! The bits hold the permit, whether anybody is queued, and how often
+//! `notify_waiters` has been called. A wait remembers that number from its
+//! creation:
+//!
+//! ```text
+//!            first poll                 notify_one, notify_last
+//!   created ────────────▶ queued ───────────────────────────────▶ granted ──▶ done
+//!      │                    │  notify_waiters: the number differs                ▲
+//!      └────────────────────┴────────────────────────────────────────────────────┘
+//!        (or, at the first poll, the permit)
+//! ```
+//!
+//! Invariant: a permit is left only where nobody is queued, and a wait that is
+//! dropped after it was granted by `notify_one` or `notify_last` hands the grant
+//! on in the same way.
+//!
+//! [`notify_one`]: Notify::notify_one
+//! [`notify_waiters`]: Notify::notify_waiters
+
+#![forbid(unsafe_code)]
+
+use alloc::sync::Arc;
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+
+use crate::protocol::{Backend, Bits, DefaultBackend, Section, StateLock, Waiter, Waiters};
+
+const PERMIT: Bits = Bits::new(1);
+const QUEUED: Bits = Bits::new(1 << 1);
+/// The number of calls of `notify_waiters` stands above the two flags.
+const CALL: usize = 1 << 2;
+
+/// Lets tasks wait for an event, and lets them go on.
+///
+/// # Examples
+///
+/// ```
+/// use reveille::Notify;
+/// use std::sync::Arc;
+///
+/// let notify = Arc::new(Notify::new());
+/// let waits = std::thread::spawn({
+///     let notify = notify.clone();
+///     move || reveille_executor::block_on(notify.notified())
+/// });
+/// notify.notify_one();
+/// waits.join().unwrap();
+/// ```
+pub struct Notify<B: Backend = DefaultBackend> {
+    lock: StateLock<Waiters<Grant>, B>,
+}
+
+/// What a queued wait has been given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Grant {
+    /// Nothing; or all were called at once, which needs no handing on.
+    None,
+    /// It was called alone: as the first, or as the last.
+    One(End),
+}
+
+/// Which end of the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    First,
+    Last,
+}
+
+#[cfg(not(loom))]
+impl Notify {
+    /// A notify without a permit.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self::const_new()
+    }
+
+    /// A notify without a permit, in a constant: the same as [`new`](Self::new).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Notify;
+    ///
+    /// static STARTED: Notify = Notify::const_new();
+    /// STARTED.notify_one();
+    /// ```
+    #[must_use]
+    pub const fn const_new() -> Self {
+        Self {
+            lock: StateLock::<_, DefaultBackend>::const_new(Bits::EMPTY, Waiters::new()),
+        }
+    }
+}
+
+#[cfg(loom)]
+impl Notify {
+    /// A notify without a permit.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::new_in()
+    }
+}
+
+impl<B: Backend> Notify<B> {
+    /// A notify without a permit, over any backend.
+    #[must_use]
+    pub fn new_in() -> Self {
+        Self {
+            lock: StateLock::new_in(Bits::EMPTY, Waiters::new()),
+        }
+    }
+
+    /// Waits to be notified.
+    ///
+    /// The wait is covered by [`notify_waiters`](Self::notify_waiters) from this
+    /// call on, polled or not; for [`notify_one`](Self::notify_one) it takes its
+    /// place in the queue at its first poll, or by
+    /// [`enable`](Notified::enable).
+    ///
+    /// # Cancel safety
+    ///
+    /// A wait that is dropped loses its place in the queue. Was it notified
+    /// alone and has not seen it, the notification goes on to the next.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Notify;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let notify = Notify::new();
+    /// let waits = notify.notified();
+    /// notify.notify_waiters();
+    /// waits.await;
+    /// # });
+    /// ```
+    pub fn notified(&self) -> Notified<'_, B> {
+        Notified {
+            notify: self,
+            wait: Wait::new(self),
+        }
+    }
+
+    /// Waits to be notified, holding on to the notify.
+    ///
+    /// # Cancel safety
+    ///
+    /// As for [`notified`](Self::notified).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Notify;
+    /// use std::sync::Arc;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let notify = Arc::new(Notify::new());
+    /// let waits = notify.clone().notified_owned();
+    /// notify.notify_waiters();
+    /// waits.await;
+    /// # });
+    /// ```
+    pub fn notified_owned(self: Arc<Self>) -> OwnedNotified<B> {
+        OwnedNotified {
+            wait: Wait::new(&self),
+            notify: self,
+        }
+    }
+
+    /// Waits until `predicate` holds. It is asked now, and again each time the
+    /// notify lets the wait go on.
+    ///
+    /// Whoever changes what the predicate looks at notifies afterwards. That is
+    /// all there is to get right: the wait begins before the predicate is asked,
+    /// so that no notification falls between the two.
+    ///
+    /// # Cancel safety
+    ///
+    /// As for [`notified`](Self::notified).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Notify;
+    /// use std::sync::atomic::{AtomicBool, Ordering};
+    ///
+    /// let notify = Notify::new();
+    /// let open = AtomicBool::new(false);
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(|| {
+    ///         open.store(true, Ordering::Release);
+    ///         notify.notify_waiters();
+    ///     });
+    ///     reveille_executor::block_on(notify.wait_until(|| open.load(Ordering::Acquire)));
+    /// });
+    /// ```
+    pub fn wait_until<F: FnMut() -> bool>(&self, predicate: F) -> WaitUntil<'_, F, B> {
+        WaitUntil {
+            predicate,
+            notified: self.notified(),
+            asked: false,
+        }
+    }
+
+    /// Lets the task go on that has waited longest. Where none waits, leaves a
+    /// permit for the next that does; there is never more than one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Notify;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let notify = Notify::new();
+    /// notify.notify_one();
+    /// notify.notify_one();
+    /// notify.notified().await;
+    /// # });
+    /// ```
+    #[inline]
+    pub fn notify_one(&self) {
+        self.notify(End::First);
+    }
+
+    /// Lets the task go on that has come last, and otherwise is
+    /// [`notify_one`](Self::notify_one).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Notify;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let notify = Notify::new();
+    /// notify.notify_last();
+    /// notify.notified().await;
+    /// # });
+    /// ```
+    #[inline]
+    pub fn notify_last(&self) {
+        self.notify(End::Last);
+    }
+
+    /// Lets all tasks go on whose waits exist now. Leaves no permit.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Notify;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let notify = Notify::new();
+    /// let (first, second) = (notify.notified(), notify.notified());
+    /// notify.notify_waiters();
+    /// first.await;
+    /// second.await;
+    /// # });
+    /// ```
+    pub fn notify_waiters(&self) {
+        let unqueued = self
+            .lock
+            .update(|bits| (!bits.contains(QUEUED)).then(|| next_call(bits)));
+        if unqueued.is_err() {
+            self.lock.broadcast(
+                |waiters| waiters,
+                |Section { bits, state, .. }| {
+                    *bits = next_call(*bits).without(QUEUED);
+                    ((), state.call_all())
+                },
+            );
+        }
+    }
+
+    /// How many waits are queued.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Notify;
+    /// use core::pin::pin;
+    ///
+    /// let notify = Notify::new();
+    /// let mut waits = pin!(notify.notified());
+    /// waits.as_mut().enable();
+    /// assert_eq!(notify.waiting(), 1);
+    /// ```
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.lock.with(|section| section.state.queued())
+    }
+
+    /// How many waits have been notified and not polled since: a number that
+    /// stays above zero tells of futures that nobody polls.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Notify;
+    /// use core::pin::pin;
+    ///
+    /// let notify = Notify::new();
+    /// let mut waits = pin!(notify.notified());
+    /// waits.as_mut().enable();
+    /// notify.notify_one();
+    /// assert_eq!(notify.granted(), 1);
+    /// ```
+    #[must_use]
+    pub fn granted(&self) -> usize {
+        self.lock.with(|section| section.state.called())
+    }
+
+    #[inline]
+    fn notify(&self, end: End) {
+        let unqueued = self
+            .lock
+            .update(|bits| (!bits.intersects(QUEUED | PERMIT)).then(|| bits | PERMIT));
+        if unqueued.is_err_and(|bits| bits.contains(QUEUED)) {
+            self.lock.with(|section| notify(section, end));
+        }
+    }
+}
+
+/// Grants one who is queued, or leaves the permit.
+fn notify(section: Section<'_, Waiters<Grant>>, end: End) {
+    let Section {
+        bits,
+        state: waiters,
+        wakes,
+    } = section;
+    let next = match end {
+        End::First => waiters.first(),
+        End::Last => waiters.last(),
+    };
+    match next {
+        Some(waiter) => {
+            waiters[&waiter] = Grant::One(end);
+            waiters.call(&waiter, wakes);
+            settle(bits, waiters);
+        }
+        None => bits.insert(PERMIT),
+    }
+}
+
+/// Keeps the bit that says whether anybody is queued.
+fn settle(bits: &mut Bits, waiters: &Waiters<Grant>) {
+    match waiters.is_empty() {
+        true => bits.remove(QUEUED),
+        false => bits.insert(QUEUED),
+    }
+}
+
+fn calls(bits: Bits) -> usize {
+    bits.get() / CALL
+}
+
+/// One call more; the number wraps.
+fn next_call(bits: Bits) -> Bits {
+    Bits::new((bits.get() + CALL) & Bits::MAX)
+}
+
+/// A wait, without what it waits on: common to the borrowed and the owned one.
+#[derive(Debug)]
+struct Wait {
+    calls: usize,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Created,
+    Queued(Waiter),
+    Done,
+}
+
+impl Wait {
+    fn new<B: Backend>(notify: &Notify<B>) -> Self {
+        Self {
+            calls: calls(notify.lock.load()),
+            stage: Stage::Created,
+        }
+    }
+
+    fn poll<B: Backend>(&mut self, notify: &Notify<B>, cx: &mut Context<'_>) -> Poll<()> {
+        if let Stage::Created = self.stage
+            && self.takes_permit(notify)
+        {
+            self.stage = Stage::Done;
+        }
+        if let Stage::Done = self.stage {
+            return Poll::Ready(());
+        }
+        let fresh = matches!(self.stage, Stage::Created);
+        notify.lock.poll(cx, fresh, |mut section, caller| {
+            if self.step(&mut section).is_ready() {
+                return Poll::Ready(());
+            }
+            if let Stage::Queued(waiter) = &self.stage {
+                caller.register(section.state.waker(waiter));
+            }
+            Poll::Pending
+        })
+    }
+
+    /// Whether it is done without a place in the queue.
+    fn takes_permit<B: Backend>(&self, notify: &Notify<B>) -> bool {
+        let taken = notify.lock.update(|bits| {
+            let permitted = calls(bits) == self.calls && bits.contains(PERMIT);
+            permitted.then(|| bits.without(PERMIT))
+        });
+        taken.is_ok() || taken.is_err_and(|bits| calls(bits) != self.calls)
+    }
+
+    /// Goes on as far as it can: into the queue, or out of it with a grant.
+    fn step(&mut self, section: &mut Section<'_, Waiters<Grant>>) -> Poll<()> {
+        let Section { bits, state, wakes } = section;
+        match core::mem::replace(&mut self.stage, Stage::Done) {
+            Stage::Created if calls(**bits) != self.calls => Poll::Ready(()),
+            Stage::Created if bits.contains(PERMIT) => {
+                bits.remove(PERMIT);
+                Poll::Ready(())
+            }
+            Stage::Created => {
+                self.stage = Stage::Queued(state.push(Grant::None));
+                bits.insert(QUEUED);
+                Poll::Pending
+            }
+            Stage::Queued(waiter) if state.is_called(&waiter) => {
+                state.remove(waiter, wakes);
+                Poll::Ready(())
+            }
+            Stage::Queued(waiter) => {
+                self.stage = Stage::Queued(waiter);
+                Poll::Pending
+            }
+            Stage::Done => Poll::Ready(()),
+        }
+    }
+
+    fn enable<B: Backend>(&mut self, notify: &Notify<B>) -> bool {
+        match self.stage {
+            Stage::Done => true,
+            _ => notify
+                .lock
+                .with(|mut section| self.step(&mut section))
+                .is_ready(),
+        }
+    }
+
+    /// Leaves the queue, and hands on what it was granted.
+    fn cancel<B: Backend>(&mut self, notify: &Notify<B>) {
+        if let Stage::Queued(waiter) = core::mem::replace(&mut self.stage, Stage::Done) {
+            notify.lock.with(|Section { bits, state, wakes }| {
+                let grant = state.remove(waiter, wakes);
+                settle(bits, state);
+                if let Grant::One(end) = grant {
+                    let section = Section { bits, state, wakes };
+                    self::notify(section, end);
+                }
+            });
+        }
+    }
+}
+
+/// The future of [`Notify::notified`].
+#[must_use = "futures do nothing unless polled"]
+pub struct Notified<'a, B: Backend = DefaultBackend> {
+    notify: &'a Notify<B>,
+    wait: Wait,
+}
+
+impl<B: Backend> Notified<'_, B> {
+    /// Takes its place in the queue now, before the first poll, and answers
+    /// whether it has been notified already.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::pin::pin;
+    /// use reveille::Notify;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let notify = Notify::new();
+    /// let mut waits = pin!(notify.notified());
+    /// assert!(!waits.as_mut().enable());
+    /// notify.notify_one(); // goes to `waits`, and leaves no permit
+    /// waits.await;
+    /// # });
+    /// ```
+    pub fn enable(self: Pin<&mut Self>) -> bool {
+        let this = self.get_mut();
+        this.wait.enable(this.notify)
+    }
+}
+
+impl<B: Backend> Future for Notified<'_, B> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        this.wait.poll(this.notify, cx)
+    }
+}
+
+impl<B: Backend> Drop for Notified<'_, B> {
+    fn drop(&mut self) {
+        self.wait.cancel(self.notify);
+    }
+}
+
+/// The future of [`Notify::notified_owned`].
+#[must_use = "futures do nothing unless polled"]
+pub struct OwnedNotified<B: Backend = DefaultBackend> {
+    notify: Arc<Notify<B>>,
+    wait: Wait,
+}
+
+impl<B: Backend> OwnedNotified<B> {
+    /// As [`Notified::enable`].
+    pub fn enable(self: Pin<&mut Self>) -> bool {
+        let this = self.get_mut();
+        this.wait.enable(&this.notify)
+    }
+}
+
+impl<B: Backend> Future for OwnedNotified<B> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        this.wait.poll(&this.notify, cx)
+    }
+}
+
+impl<B: Backend> Drop for OwnedNotified<B> {
+    fn drop(&mut self) {
+        self.wait.cancel(&self.notify);
+    }
+}
+
+/// The future of [`Notify::wait_until`].
+#[must_use = "futures do nothing unless polled"]
+pub struct WaitUntil<'a, F, B: Backend = DefaultBackend> {
+    predicate: F,
+    notified: Notified<'a, B>,
+    /// Whether the predicate has been asked since `notified` was made.
+    asked: bool,
+}
+
+impl<F: FnMut() -> bool, B: Backend> Future for WaitUntil<'_, F, B> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        loop {
+            if !core::mem::replace(&mut this.asked, true) && (this.predicate)() {
+                return Poll::Ready(());
+            }
+            match Pin::new(&mut this.notified).poll(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(()) => {
+                    this.notified = this.notified.notify.notified();
+                    this.asked = false;
+                }
+            }
+        }
+    }
+}
+
+/// The predicate is never pinned: it is called, not polled.
+impl<F, B: Backend> Unpin for WaitUntil<'_, F, B> {}
+
+impl<B: Backend> Default for Notify<B> {
+    fn default() -> Self {
+        Self::new_in()
+    }
+}
+
+impl<B: Backend> fmt::Debug for Notify<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (bits, waiting, granted) = self.lock.with(|section| {
+            (
+                *section.bits,
+                section.state.queued(),
+                section.state.called(),
+            )
+        });
+        f.debug_struct("Notify")
+            .field("permit", &bits.contains(PERMIT))
+            .field("waiting", &waiting)
+            .field("granted", &granted)
+            .finish()
+    }
+}
+
+impl<B: Backend> fmt::Debug for Notified<'_, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Notified")
+            .field("stage", &self.wait.stage)
+            .finish()
+    }
+}
+
+impl<B: Backend> fmt::Debug for OwnedNotified<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnedNotified")
+            .field("stage", &self.wait.stage)
+            .finish()
+    }
+}
+
+impl<F, B: Backend> fmt::Debug for WaitUntil<'_, F, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WaitUntil")
+            .field("notified", &self.notified)
+            .finish_non_exhaustive()
+    }
+}
