@@ -6,6 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::future::{Future, pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -15,6 +16,10 @@ use std::time::Duration;
 
 use reveille::oneshot;
 use reveille_executor::block_on;
+
+use support::in_time;
+
+mod support;
 
 /// A future that is pending at each poll until `polls` have been made, and
 /// calls `each` in every one of them.
@@ -31,9 +36,29 @@ fn pending_until_poll(polls: u32, mut each: impl FnMut(u32, &Waker)) -> impl Fut
     })
 }
 
-/// Runs on a thread of its own, whose parker has no past.
-fn on_a_fresh_thread<T: Send>(f: impl FnOnce() -> T + Send) -> T {
-    thread::scope(|scope| scope.spawn(f).join().expect("the test does not panic"))
+/// Blocks on a value that is sent some time after the given poll. Returns how
+/// often the receiver was polled.
+fn polls_for_a_value_sent_after_poll(poll: u32) -> u32 {
+    let (tx, mut rx) = oneshot::channel();
+    let mut tx = Some(tx);
+    let mut sending = None;
+    let mut polls = 0;
+    let received = block_on(poll_fn(|cx| {
+        let answer = Pin::new(&mut rx).poll(cx);
+        polls += 1;
+        if polls == poll {
+            let tx = tx.take().expect("one poll has this number");
+            sending = Some(thread::spawn(move || {
+                thread::sleep(Duration::from_millis(50));
+                tx.send(7)
+            }));
+        }
+        answer
+    }));
+    assert_eq!(received, Ok(7));
+    let sending = sending.expect("the value came from there");
+    assert_eq!(sending.join().unwrap(), Ok(()));
+    polls
 }
 
 fn panic_message(f: impl FnOnce()) -> String {
@@ -64,19 +89,18 @@ fn the_future_may_borrow_and_stay_on_the_thread() {
 
 #[test]
 fn a_wake_during_the_poll_is_kept_for_the_park() {
-    let wakes = 1000;
-    let output = on_a_fresh_thread(|| {
-        block_on(pending_until_poll(wakes + 1, |_, waker| {
+    let polls = in_time(|| {
+        block_on(pending_until_poll(1000, |_, waker| {
             waker.wake_by_ref();
         }))
     });
-    assert_eq!(output, wakes + 1);
+    assert_eq!(polls, 1000);
 }
 
 #[test]
 fn wakes_before_the_park_merge_into_one() {
-    let woken = AtomicBool::new(false);
-    let polls = on_a_fresh_thread(|| {
+    let polls = in_time(|| {
+        let woken = AtomicBool::new(false);
         thread::scope(|scope| {
             let woken = &woken;
             block_on(pending_until_poll(3, |poll, waker| match poll {
@@ -101,25 +125,14 @@ fn wakes_before_the_park_merge_into_one() {
 
 #[test]
 fn a_wake_from_another_thread_is_one_further_poll() {
-    let waking = RefCell::new(None);
-    let polls = block_on(pending_until_poll(2, |poll, waker| {
-        if poll == 1 {
-            let waker = waker.clone();
-            *waking.borrow_mut() = Some(thread::spawn(move || {
-                thread::sleep(Duration::from_millis(20));
-                waker.wake();
-            }));
-        }
-    }));
-    assert_eq!(polls, 2);
-    waking.take().expect("it was spawned").join().unwrap();
+    assert_eq!(in_time(|| polls_for_a_value_sent_after_poll(1)), 2);
 }
 
 /// Futures may use `thread::park` for their own ends, and swallow the token of
 /// the thread that way.
 #[test]
 fn a_wake_survives_a_poll_that_parks_the_thread_itself() {
-    let output = on_a_fresh_thread(|| {
+    let output = in_time(|| {
         block_on(pending_until_poll(2, |poll, waker| {
             if poll == 1 {
                 waker.wake_by_ref();
@@ -135,21 +148,9 @@ fn a_wake_survives_a_poll_that_parks_the_thread_itself() {
 /// not end the wait, nor does it start a poll.
 #[test]
 fn a_token_of_the_thread_is_no_wake() {
-    let polls = on_a_fresh_thread(|| {
+    let polls = in_time(|| {
         thread::current().unpark();
-        let (tx, mut rx) = oneshot::channel();
-        let sending = thread::spawn(move || {
-            thread::sleep(Duration::from_millis(50));
-            tx.send(()).unwrap();
-        });
-        let mut polls = 0;
-        block_on(poll_fn(|cx| {
-            polls += 1;
-            std::pin::Pin::new(&mut rx).poll(cx)
-        }))
-        .unwrap();
-        sending.join().unwrap();
-        polls
+        polls_for_a_value_sent_after_poll(1)
     });
     assert_eq!(polls, 2);
 }
@@ -168,7 +169,7 @@ fn processor_time() -> u64 {
 #[test]
 fn waiting_takes_no_processor_time() {
     let wait = Duration::from_millis(300);
-    let used = on_a_fresh_thread(|| {
+    let used = in_time(move || {
         let (tx, rx) = oneshot::channel();
         let sending = thread::spawn(move || {
             thread::sleep(wait);
@@ -200,11 +201,13 @@ fn nested_use_panics_and_says_what_to_do() {
 
 #[test]
 fn a_refused_nested_call_leaves_the_outer_one_running() {
-    let outer = block_on(async {
-        panic_message(|| block_on(pending::<()>()));
-        pending_until_poll(2, |_, waker| waker.wake_by_ref()).await
+    let polls = in_time(|| {
+        block_on(async {
+            panic_message(|| block_on(pending::<()>()));
+            pending_until_poll(2, |_, waker| waker.wake_by_ref()).await
+        })
     });
-    assert_eq!(outer, 2);
+    assert_eq!(polls, 2);
 }
 
 #[test]
@@ -218,21 +221,14 @@ fn nested_use_on_another_thread_is_in_order() {
 
 #[test]
 fn a_panic_of_the_future_leaves_the_thread_fit_to_block() {
-    let message = panic_message(|| {
-        block_on(pending_until_poll(2, |poll, waker| {
-            waker.wake_by_ref();
-            assert!(poll != 2, "the second poll");
-        }));
+    let (message, polls) = in_time(|| {
+        let message = panic_message(|| {
+            block_on(async { panic!("as planned") });
+        });
+        (message, polls_for_a_value_sent_after_poll(1))
     });
-    assert_eq!(message, "the second poll");
-
-    let (tx, rx) = oneshot::channel();
-    let sending = thread::spawn(move || {
-        thread::sleep(Duration::from_millis(20));
-        tx.send(7)
-    });
-    assert_eq!(block_on(rx), Ok(7));
-    sending.join().unwrap().unwrap();
+    assert_eq!(message, "as planned");
+    assert_eq!(polls, 2);
 }
 
 /// Runs a closure when it is dropped.
@@ -272,19 +268,21 @@ fn the_destructor_of_a_thread_local_may_block() {
         static LATER: Blocks = const { Blocks(RefCell::new(None)) };
     }
 
-    let (result, results) = mpsc::channel();
-    let (tx_earlier, rx_earlier) = oneshot::channel();
-    let (tx_later, rx_later) = oneshot::channel();
-    let ending = thread::spawn(move || {
-        EARLIER.with(|local| *local.0.borrow_mut() = Some((rx_earlier, result.clone())));
-        block_on(async {});
-        LATER.with(|local| *local.0.borrow_mut() = Some((rx_later, result)));
+    let mut seen = in_time(|| {
+        let (result, results) = mpsc::channel();
+        let (tx_earlier, rx_earlier) = oneshot::channel();
+        let (tx_later, rx_later) = oneshot::channel();
+        let ending = thread::spawn(move || {
+            EARLIER.with(|local| *local.0.borrow_mut() = Some((rx_earlier, result.clone())));
+            block_on(async {});
+            LATER.with(|local| *local.0.borrow_mut() = Some((rx_later, result)));
+        });
+        thread::sleep(Duration::from_millis(50));
+        tx_earlier.send(1).unwrap();
+        tx_later.send(2).unwrap();
+        ending.join().unwrap();
+        results.iter().collect::<Vec<_>>()
     });
-    thread::sleep(Duration::from_millis(50));
-    tx_earlier.send(1).unwrap();
-    tx_later.send(2).unwrap();
-    ending.join().unwrap();
-    let mut seen: Vec<_> = results.iter().collect();
     seen.sort_unstable();
     assert_eq!(seen, [1, 2]);
 }
@@ -300,34 +298,19 @@ fn a_thread_makes_one_waker_and_keeps_it() {
 
 #[test]
 fn a_wake_that_comes_after_the_end_costs_the_next_call_one_poll() {
-    let polls = on_a_fresh_thread(|| {
+    let polls = in_time(|| {
         let late = block_on(poll_fn(|cx| Poll::Ready(cx.waker().clone())));
         late.wake_by_ref();
         late.wake();
-
-        let (tx, mut rx) = oneshot::channel();
-        let sending = thread::spawn(move || {
-            thread::sleep(Duration::from_millis(50));
-            tx.send(()).unwrap();
-        });
-        let mut polls = 0;
-        block_on(poll_fn(|cx| {
-            polls += 1;
-            std::pin::Pin::new(&mut rx).poll(cx)
-        }))
-        .unwrap();
-        sending.join().unwrap();
-        polls
+        // The late wake is what the second poll is for, and both count as one.
+        polls_for_a_value_sent_after_poll(2)
     });
-    assert_eq!(
-        polls, 3,
-        "one at the start, one for the late wake, one for the value"
-    );
+    assert_eq!(polls, 3);
 }
 
 #[test]
 fn waking_a_thread_that_has_ended_does_nothing() {
-    let waker = on_a_fresh_thread(|| block_on(poll_fn(|cx| Poll::Ready(cx.waker().clone()))));
+    let waker = in_time(|| block_on(poll_fn(|cx| Poll::Ready(cx.waker().clone()))));
     waker.wake_by_ref();
     waker.wake();
 }

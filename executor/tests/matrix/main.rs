@@ -10,12 +10,8 @@
 #![forbid(unsafe_code)]
 
 use std::future::{Future, poll_fn};
-use std::panic::resume_unwind;
 use std::pin::Pin;
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::task::Poll;
-use std::thread;
-use std::time::Duration;
 
 use reveille::oneshot::Sender;
 
@@ -24,7 +20,7 @@ macro_rules! matrix {
     ($($check:ident),* $(,)?) => {$(
         mod $check {
             use super::$check as check;
-            use crate::{executors, in_time};
+            use crate::{executors, support::in_time};
 
             #[test] fn threads() { in_time(|| check(&reveille_executor::Threads)); }
             #[test] fn tokio_current_thread() { in_time(|| check(&executors::tokio_current_thread())); }
@@ -40,6 +36,8 @@ macro_rules! matrix {
 
 mod oneshot;
 mod spawn;
+#[path = "../support/mod.rs"]
+mod support;
 
 /// The executors that take a line or two to make.
 mod executors {
@@ -73,27 +71,6 @@ mod executors {
         let executor: &'static _ = Box::leak(Box::new(async_executor::Executor::new()));
         thread::spawn(|| block_on(executor.run(pending::<()>())));
         executor
-    }
-}
-
-/// Runs a check that a lost wake-up would keep for ever, and fails instead.
-fn in_time(check: impl FnOnce() + Send + 'static) {
-    const LIMIT: Duration = Duration::from_secs(60);
-    let (running, ended) = mpsc::channel::<()>();
-    let check = thread::spawn(move || {
-        let _running = running;
-        check();
-    });
-    match ended.recv_timeout(LIMIT) {
-        // Nothing is ever sent: the check ended, well or by a panic.
-        Ok(()) | Err(RecvTimeoutError::Disconnected) => {
-            if let Err(panic) = check.join() {
-                resume_unwind(panic);
-            }
-        }
-        Err(RecvTimeoutError::Timeout) => {
-            panic!("the check still waits after {LIMIT:?}: a wake-up was lost, or it deadlocks")
-        }
     }
 }
 
