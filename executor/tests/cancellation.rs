@@ -11,11 +11,17 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::Duration;
 
 use reveille::oneshot;
 use reveille_executor::futures::LocalPool;
 use reveille_executor::task::{JoinError, JoinHandle};
 use reveille_executor::{Executor, block_on};
+
+use support::in_time;
+
+mod support;
 
 /// Sets a flag when it is dropped.
 struct Held(Arc<AtomicBool>);
@@ -37,8 +43,13 @@ fn endless() -> (impl Future<Output = ()> + Send, Arc<AtomicBool>) {
     (future, gone)
 }
 
+/// Joins on a thread that belongs to no executor.
 #[track_caller]
-fn assert_cancelled(joined: Result<(), JoinError>, gone: &AtomicBool) {
+fn assert_cancelled<H>(task: H, gone: &AtomicBool)
+where
+    H: Future<Output = Result<(), JoinError>> + Send + 'static,
+{
+    let joined = in_time(|| block_on(task));
     let error = joined.expect_err("the task never ends");
     assert!(error.is_cancelled() && !error.is_panic(), "{error:?}");
     assert!(
@@ -55,7 +66,7 @@ fn assert_dropping_cancels<E: Executor>(executor: E) {
     executor.block_on(executor.spawn(async {})).unwrap();
     assert!(!gone.load(Ordering::Relaxed));
     drop(executor);
-    assert_cancelled(block_on(task), &gone);
+    assert_cancelled(task, &gone);
 }
 
 #[test]
@@ -84,7 +95,7 @@ fn a_task_that_was_never_polled_is_cancelled_too() {
     let (future, gone) = endless();
     let task = pool.spawn(future);
     drop(pool);
-    assert_cancelled(block_on(task), &gone);
+    assert_cancelled(task, &gone);
 }
 
 #[test]
@@ -95,7 +106,7 @@ fn a_runtime_that_is_gone_cancels_what_is_spawned_on_it() {
     let handle = runtime.handle().clone();
     drop(runtime);
     let (future, gone) = endless();
-    assert_cancelled(block_on(Executor::spawn(&handle, future)), &gone);
+    assert_cancelled(Executor::spawn(&handle, future), &gone);
 }
 
 #[test]
@@ -106,19 +117,24 @@ fn an_aborted_tokio_task_is_cancelled() {
     let (future, gone) = endless();
     let task = Executor::spawn(&runtime, future);
     task.get_ref().abort();
-    assert_cancelled(runtime.block_on(task), &gone);
+    runtime.block_on(runtime.spawn(async {})).unwrap();
+    assert_cancelled(task, &gone);
 }
 
 #[test]
-fn a_cancelled_task_wakes_the_one_that_joins_it() {
-    let pool = LocalPool::new();
+fn cancelling_wakes_whoever_joins() {
     let (future, gone) = endless();
+    let pool = LocalPool::new();
     let task = pool.spawn(future);
-    let joining = std::thread::spawn(move || block_on(task));
+    let joining = thread::spawn({
+        let gone = gone.clone();
+        move || assert_cancelled(task, &gone)
+    });
     pool.block_on(async {});
-    std::thread::sleep(std::time::Duration::from_millis(20));
+    thread::sleep(Duration::from_millis(50));
+    assert!(!gone.load(Ordering::Relaxed));
     drop(pool);
-    assert_cancelled(joining.join().unwrap(), &gone);
+    joining.join().unwrap();
 }
 
 /// Polls the handle of its own task when it is dropped, and tells the answer.
