@@ -28,7 +28,7 @@
 #![no_std]
 
 extern crate alloc;
-#[cfg(feature = "std")]
+#[cfg(any(loom, feature = "std"))]
 extern crate std;
 
 mod notify;
