@@ -23,7 +23,7 @@ type Rx<B> = Receiver<Value, Boxed<B>>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sent {
     /// It is the channel's.
-    Sent,
+    Given,
     /// It was given back.
     Refused,
     /// It was not sent at all.
@@ -85,7 +85,7 @@ impl Sending {
             return Sent::Not;
         }
         match tx.send(value) {
-            Ok(()) => Sent::Sent,
+            Ok(()) => Sent::Given,
             Err(_) => Sent::Refused,
         }
     }
@@ -184,8 +184,8 @@ fn explore<B: BlockingBackend>(
 
         let what = (sending, receiving, sent, received);
         match received {
-            Received::Value => assert_eq!(sent, Sent::Sent, "{what:?}"),
-            Received::Never => assert_ne!(sent, Sent::Sent, "{what:?}"),
+            Received::Value => assert_eq!(sent, Sent::Given, "{what:?}"),
+            Received::Never => assert_ne!(sent, Sent::Given, "{what:?}"),
             Received::Left => {}
         }
         assert_eq!(Arc::strong_count(&value), 1, "{what:?}: the value is gone");

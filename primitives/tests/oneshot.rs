@@ -502,36 +502,34 @@ fn polling_again_with_the_same_waker_clones_it_no_second_time<C: Channel>() {
 }
 
 fn halves_that_leave_take_their_wakers_along<C: Channel>() {
-    fn waiting<C: Channel>() -> (
-        (Probe, Sender<u32, C::Place>),
-        (Probe, Receiver<u32, C::Place>),
-    ) {
+    #[derive(Debug, Clone, Copy)]
+    enum Leaves {
+        Sender,
+        Receiver,
+        SenderBySending,
+    }
+
+    for leaves in [Leaves::Sender, Leaves::Receiver, Leaves::SenderBySending] {
         let (sender, receiver) = (Probe::new(), Probe::new());
         let (mut tx, mut rx) = C::open();
         assert_eq!(tx.poll_closed(&mut sender.cx()), Poll::Pending);
         assert_eq!(poll(&mut rx, &receiver), Poll::Pending);
         assert_eq!((sender.kept(), receiver.kept()), (1, 1));
-        ((sender, tx), (receiver, rx))
+
+        // At once, not when the other half goes too: it can live long.
+        let mut halves = (Some(tx), Some(rx));
+        match leaves {
+            Leaves::Sender => halves.0 = None,
+            Leaves::Receiver => halves.1 = None,
+            Leaves::SenderBySending => halves.0.take().unwrap().send(7).unwrap(),
+        }
+        let wakes = match leaves {
+            Leaves::Receiver => (1, 0),
+            Leaves::Sender | Leaves::SenderBySending => (0, 1),
+        };
+        assert_eq!((sender.kept(), receiver.kept()), (0, 0), "{leaves:?}");
+        assert_eq!((sender.wakes(), receiver.wakes()), wakes, "{leaves:?}");
     }
-
-    // At once, not when the other half goes too: it can live long.
-    let ((sender, tx), (receiver, rx)) = waiting::<C>();
-    drop(tx);
-    assert_eq!((sender.kept(), sender.wakes()), (0, 0));
-    assert_eq!((receiver.kept(), receiver.wakes()), (0, 1));
-    drop(rx);
-
-    let ((sender, tx), (receiver, rx)) = waiting::<C>();
-    drop(rx);
-    assert_eq!((receiver.kept(), receiver.wakes()), (0, 0));
-    assert_eq!((sender.kept(), sender.wakes()), (0, 1));
-    drop(tx);
-
-    let ((sender, tx), (receiver, rx)) = waiting::<C>();
-    tx.send(7).unwrap();
-    assert_eq!((sender.kept(), sender.wakes()), (0, 0));
-    assert_eq!((receiver.kept(), receiver.wakes()), (0, 1));
-    drop(rx);
 }
 
 /// In a slot, what is left behind stays until the next use of the slot.

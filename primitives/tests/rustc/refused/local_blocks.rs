@@ -1,0 +1,12 @@
+//! On one thread nobody could end the wait.
+// error: E0277
+use reveille::oneshot;
+use reveille::protocol::{Local, Spin};
+
+fn main() {
+    #[cfg(refused)]
+    let (_tx, rx) = oneshot::channel_in::<u32, Local>();
+    #[cfg(not(refused))]
+    let (_tx, rx) = oneshot::channel_in::<u32, Spin>();
+    let _ = rx.blocking_recv();
+}

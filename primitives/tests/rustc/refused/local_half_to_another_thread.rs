@@ -1,0 +1,12 @@
+//! A channel over `Local` is one thread's.
+// error: E0277
+use reveille::oneshot;
+use reveille::protocol::{Local, Spin};
+
+fn main() {
+    #[cfg(refused)]
+    let (tx, _rx) = oneshot::channel_in::<u32, Local>();
+    #[cfg(not(refused))]
+    let (tx, _rx) = oneshot::channel_in::<u32, Spin>();
+    std::thread::spawn(move || tx.send(1)).join().unwrap().unwrap();
+}

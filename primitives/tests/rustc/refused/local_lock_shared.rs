@@ -1,0 +1,13 @@
+//! A lock of one thread is not shared by two.
+// error: E0277
+use reveille::protocol::{Bits, Local, Spin, StateLock};
+
+fn main() {
+    #[cfg(refused)]
+    let lock = StateLock::<u32, Local>::new_in(Bits::EMPTY, 0);
+    #[cfg(not(refused))]
+    let lock = StateLock::<u32, Spin>::new_in(Bits::EMPTY, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| lock.load());
+    });
+}

@@ -1,0 +1,13 @@
+//! P2: a waker gets into a slot by a poll's section alone.
+// error: E0423
+use std::task::Waker;
+
+use reveille::protocol::WakerSlot;
+
+fn main() {
+    let _waker = Waker::noop().clone();
+    #[cfg(refused)]
+    let _slot = WakerSlot(Some(_waker));
+    #[cfg(not(refused))]
+    let _slot = WakerSlot::new();
+}
