@@ -205,15 +205,14 @@ fn run_subjects(request: &Request) -> Vec<Report> {
     let mut results = Vec::new();
     for named in &request.subjects {
         for &mode in &request.modes {
-            let Some(plan) = named.entry.plan(mode, request.profile) else {
-                continue;
-            };
-            let report = watched(named, mode, &plan);
-            println!("{}", line(&report));
-            for failure in &report.failures {
-                print_failure(failure);
+            for plan in named.entry.plans(mode, request.profile) {
+                let report = watched(named, mode, &plan);
+                println!("{}", line(&report));
+                for failure in &report.failures {
+                    print_failure(failure);
+                }
+                results.push(report);
             }
-            results.push(report);
         }
     }
     results
@@ -402,7 +401,7 @@ fn list(request: &Request) {
             println!("    {role}: {}", ops.join(", "));
         }
         for &mode in &request.modes {
-            if let Some(plan) = named.entry.plan(mode, request.profile) {
+            for plan in named.entry.plans(mode, request.profile) {
                 let mode = format!("{}/{}", mode.engine().name(), mode.name());
                 println!("    {mode:<20} {}", plan.text());
             }

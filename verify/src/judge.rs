@@ -225,8 +225,8 @@ impl<S: Spec> Search<'_, S> {
                 op: operation.op,
             };
             let next: Vec<S::State> = match act {
-                Act::Begin => vec![self.spec.begin(&state, call)],
-                Act::Cancel => vec![self.spec.cancel(&state, call)],
+                Act::Begin => self.spec.begin(&state, call),
+                Act::Cancel => self.spec.cancel(&state, call),
                 Act::Finish => self
                     .spec
                     .step(&state, call)
@@ -235,7 +235,8 @@ impl<S: Spec> Search<'_, S> {
                     .map(|(state, _)| state)
                     .collect(),
                 Act::Either => {
-                    let mut next = vec![state.clone(), self.spec.cancel(&state, call)];
+                    let mut next = self.spec.cancel(&state, call);
+                    next.push(state.clone());
                     let finished = self.spec.step(&state, call);
                     next.extend(finished.into_iter().map(|(state, _)| state));
                     next
@@ -266,7 +267,7 @@ impl<S: Spec> Search<'_, S> {
                     op: operation.op,
                 };
                 let suspended = operation.record.outcome == Outcome::Pending;
-                (suspended && !self.spec.step(state, call).is_empty()).then_some((who, index))
+                (suspended && self.spec.is_due(state, call)).then_some((who, index))
             })
     }
 }

@@ -322,6 +322,9 @@ fn choices<Op>(role: &Role<Op>, bound: Bound) -> Vec<Step> {
             Runs::Async => Manner::ALL
                 .into_iter()
                 .filter(|manner| bound.hostile || !matches!(manner, Manner::Hostile(_)))
+                .filter(|manner| {
+                    !offer.alias || matches!(manner, Manner::Await | Manner::Cancel(1))
+                })
                 .collect(),
         }
     };

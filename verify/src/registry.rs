@@ -3,7 +3,7 @@
 use crate::plan::{Mode, Plan, Profile};
 use crate::run::{Entry, Of};
 use crate::specimens::oneshot::{Fault, Specimen};
-use crate::subjects::{oneshot::Oneshot, state_lock::Lock};
+use crate::subjects::{notify::Notifies, oneshot::Oneshot, state_lock::Lock};
 use crate::verdict::Class;
 
 /// A subject by name.
@@ -66,6 +66,11 @@ pub fn subjects() -> Vec<Named> {
             name: "oneshot".to_owned(),
             about: "reveille::oneshot: every operation of both halves",
             entry: Box::new(Of(Oneshot)),
+        },
+        Named {
+            name: "notify".to_owned(),
+            about: "reveille::Notify: one, last, all, and the permit",
+            entry: Box::new(Of(Notifies)),
         },
     ]
 }

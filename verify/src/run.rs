@@ -32,8 +32,8 @@ pub trait Entry: Send + Sync {
     /// Runs it.
     fn run(&self, name: &str, mode: Mode, plan: &Plan, watch: &Watch) -> Report;
 
-    /// How far a mode goes in a profile, if it has anything to say here.
-    fn plan(&self, mode: Mode, profile: Profile) -> Option<Plan>;
+    /// What a mode runs in a profile, if it has anything to say here.
+    fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan>;
 
     /// Runs one execution again, and answers how it failed.
     ///
@@ -64,8 +64,8 @@ impl<F: Family> Entry for Of<F> {
         )
     }
 
-    fn plan(&self, mode: Mode, profile: Profile) -> Option<Plan> {
-        self.0.plan(mode, profile)
+    fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
+        self.0.plans(mode, profile)
     }
 
     fn replay(&self, token: &Token) -> Result<Counterexample, String> {

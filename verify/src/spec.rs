@@ -23,17 +23,25 @@ pub trait Spec: Send + Sync + 'static {
     /// The outcomes that the operation can have in this state. None: it waits.
     fn step(&self, state: &Self::State, call: Call<'_, Self::Op>) -> Vec<(Self::State, Self::Ret)>;
 
-    /// What the *beginning* of a wait does to the state (it takes a place in a
-    /// queue, say). Nothing, by default.
-    fn begin(&self, state: &Self::State, call: Call<'_, Self::Op>) -> Self::State {
-        let _ = call;
-        state.clone()
+    /// Whether an operation that is still waiting when nothing moves any more
+    /// should have gone on. By default: where it has an outcome. An operation
+    /// that is owed a look only when somebody notifies it says so here.
+    fn is_due(&self, state: &Self::State, call: Call<'_, Self::Op>) -> bool {
+        !self.step(state, call).is_empty()
     }
 
-    /// What giving up a wait does to the state. Nothing, by default.
-    fn cancel(&self, state: &Self::State, call: Call<'_, Self::Op>) -> Self::State {
+    /// What the *beginning* of a wait may do to the state (it takes a place in
+    /// a queue, say). Nothing, by default.
+    fn begin(&self, state: &Self::State, call: Call<'_, Self::Op>) -> Vec<Self::State> {
         let _ = call;
-        state.clone()
+        vec![state.clone()]
+    }
+
+    /// What giving up a wait may do to the state (it hands on what it was
+    /// granted, say). Nothing, by default.
+    fn cancel(&self, state: &Self::State, call: Call<'_, Self::Op>) -> Vec<Self::State> {
+        let _ = call;
+        vec![state.clone()]
     }
 
     /// Whether [`begin`](Self::begin) does anything. Where it does not, its

@@ -69,10 +69,10 @@ pub trait Family: Send + Sync + 'static {
     /// Makes it.
     fn on<B: BlockingBackend>(&self) -> Self::On<B>;
 
-    /// How far a mode goes in a profile. None: it has nothing to say about this
-    /// subject.
-    fn plan(&self, mode: Mode, profile: Profile) -> Option<Plan> {
-        Some(Plan::of(mode, profile))
+    /// What a mode runs in a profile: nothing, where it has nothing to say
+    /// about this subject; more than one plan, where one bound says too little.
+    fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
+        vec![Plan::of(mode, profile)]
     }
 }
 
@@ -98,6 +98,9 @@ pub struct Offer<Op> {
     pub manner: Runs,
     /// Whether the participant holds nothing of the primitive afterwards.
     pub leaves: bool,
+    /// Whether it is only awaited or cancelled: another name for an operation
+    /// whose every manner is tried already.
+    pub alias: bool,
 }
 
 /// How an operation runs.
@@ -133,7 +136,16 @@ impl<Op> Offer<Op> {
             op,
             manner,
             leaves: false,
+            alias: false,
         }
+    }
+
+    /// It is another way to an operation that is on offer itself: not every
+    /// manner of it need be tried.
+    #[must_use]
+    pub const fn alias(mut self) -> Self {
+        self.alias = true;
+        self
     }
 
     /// The participant holds nothing of the primitive afterwards.

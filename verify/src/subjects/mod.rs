@@ -1,4 +1,5 @@
 //! The suite's own primitives, as subjects.
 
+pub(crate) mod notify;
 pub(crate) mod oneshot;
 pub(crate) mod state_lock;

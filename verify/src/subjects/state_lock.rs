@@ -27,7 +27,7 @@ impl Family for Lock {
 
     /// Here the real lock is the one that matters: explored without a bound on
     /// preemptions. What is drawn has three threads.
-    fn plan(&self, mode: Mode, profile: Profile) -> Option<Plan> {
+    fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
         let plan = Plan::of(mode, profile);
         let bound = |participants, operations, total| Bound {
             participants,
@@ -35,7 +35,7 @@ impl Family for Lock {
             total,
             ..plan.bound
         };
-        Some(match (mode, profile) {
+        vec![match (mode, profile) {
             (Mode::Accesses, Profile::Quick) => Plan {
                 bound: bound(2, 1, 2),
                 preemptions: None,
@@ -56,7 +56,7 @@ impl Family for Lock {
                 ..plan
             },
             _ => plan,
-        })
+        }]
     }
 }
 
