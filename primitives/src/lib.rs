@@ -4,6 +4,7 @@
 //! | module | |
 //! | --- | --- |
 //! | [`oneshot`] | one value, from one task to another |
+//! | [`Mutex`] | a lock to be held across an `await` |
 //! | [`Notify`] | an event, without a value |
 //! | [`protocol`] | what all of them stand on, and what to build one's own on |
 //!
@@ -31,8 +32,12 @@ extern crate alloc;
 #[cfg(any(loom, feature = "std"))]
 extern crate std;
 
+pub mod mutex;
 mod notify;
 pub mod oneshot;
 pub mod protocol;
 
+pub use self::mutex::{
+    MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard, TryLockError,
+};
 pub use self::notify::{Notified, Notify, OwnedNotified, WaitUntil};

@@ -164,34 +164,43 @@ impl<S, B: Backend> StateLock<S, B> {
         (result, wakes)
     }
 
+    /// Sections, one after another for as long as `f` answers `true`: more
+    /// wakers are due than a [`WakeList`] holds, so the lock is left to wake
+    /// some, and entered again. A waker that panics ends no round but its own
+    /// (P8).
+    pub fn rounds(&self, f: impl FnMut(Section<'_, S>) -> bool) {
+        Rounds {
+            lock: self,
+            round: f,
+            more: true,
+        }
+        .run();
+    }
+
     /// A section after which many are woken: those whom `f` called in bulk.
     ///
-    /// Where there are more wakers than a [`WakeList`] holds, the lock is left
-    /// to wake some and entered again. That goes on only up to the horizon, so
-    /// nobody who comes in between is swept up, and it ends whatever they do.
+    /// It takes [rounds](Self::rounds), but only up to the horizon, so nobody
+    /// who comes in between is swept up, and it ends whatever they do.
     pub fn broadcast<R, D>(
         &self,
         waiters: fn(&mut S) -> &mut Waiters<D>,
         f: impl FnOnce(Section<'_, S>) -> (R, Horizon),
     ) -> R {
-        let ((result, horizon, more), wakes) = self.section(|section| {
+        let mut f = Some(f);
+        let mut outcome = None;
+        self.rounds(|section| {
             let Section { bits, state, wakes } = section;
-            let (result, horizon) = f(Section {
-                bits,
-                state,
-                wakes: &mut *wakes,
-            });
-            let more = waiters(state).wake_due(horizon, wakes);
-            (result, horizon, more)
+            if let Some(f) = f.take() {
+                outcome = Some(f(Section {
+                    bits,
+                    state: &mut *state,
+                    wakes: &mut *wakes,
+                }));
+            }
+            let horizon = outcome.as_ref().map(|&(_, horizon)| horizon);
+            horizon.is_some_and(|horizon| waiters(state).wake_due(horizon, wakes))
         });
-        Rest {
-            lock: self,
-            waiters,
-            horizon,
-            more,
-        }
-        .wake(wakes);
-        result
+        outcome.expect("there is a first round").0
     }
 
     /// A consumer's section: finds the result or registers the caller's waker,
@@ -246,32 +255,28 @@ impl<S, B: Backend> StateLock<S, B> {
     }
 }
 
-/// The rest of a broadcast, which a panic of a waker does not stop (P8).
-struct Rest<'a, S, B: Backend, D> {
+/// Sections that follow one another, which a panic of a waker does not stop.
+struct Rounds<'a, S, B: Backend, F: FnMut(Section<'_, S>) -> bool> {
     lock: &'a StateLock<S, B>,
-    waiters: fn(&mut S) -> &mut Waiters<D>,
-    horizon: Horizon,
+    round: F,
     more: bool,
 }
 
-impl<S, B: Backend, D> Rest<'_, S, B, D> {
-    fn wake(mut self, wakes: WakeList) {
-        wakes.fire();
+impl<S, B: Backend, F: FnMut(Section<'_, S>) -> bool> Rounds<'_, S, B, F> {
+    fn run(mut self) {
         while self.more {
             self.next().fire();
         }
     }
 
     fn next(&mut self) -> WakeList {
-        let (more, wakes) = self
-            .lock
-            .section(|section| (self.waiters)(section.state).wake_due(self.horizon, section.wakes));
+        let (more, wakes) = self.lock.section(&mut self.round);
         self.more = more;
         wakes
     }
 }
 
-impl<S, B: Backend, D> Drop for Rest<'_, S, B, D> {
+impl<S, B: Backend, F: FnMut(Section<'_, S>) -> bool> Drop for Rounds<'_, S, B, F> {
     fn drop(&mut self) {
         while self.more {
             // Dropping a list wakes what is in it, and stops its panics.

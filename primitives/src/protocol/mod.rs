@@ -43,6 +43,7 @@
 mod backend;
 mod bits;
 mod blocking;
+mod guard;
 mod handoff;
 mod hooked;
 mod local;
@@ -52,6 +53,7 @@ mod loom;
 #[cfg(feature = "std")]
 mod native;
 mod observed;
+mod permits;
 #[cfg(feature = "shuttle")]
 mod shuttle;
 mod spin;
@@ -63,6 +65,7 @@ mod word;
 pub use self::backend::{Backend, BlockingBackend, Cell, DefaultBackend, Park, SharedBackend};
 pub use self::bits::Bits;
 pub use self::blocking::{Parker, block_on};
+pub use self::guard::{AcquireExclusive, Core, Exclusive, Guarded, Hold, Pointer};
 pub use self::handoff::{Boxed, Giver, Handoff, InSlot, Place, Taker};
 pub use self::hooked::{Hooks, hooked};
 pub use self::local::{Local, LocalLock};
@@ -74,6 +77,7 @@ pub use self::loom::{
 #[cfg(feature = "std")]
 pub use self::native::{Native, StdAtomics, StdLot, StdPark};
 pub use self::observed::{Observed, ObservedLock, Observer, Passage};
+pub use self::permits::{Acquiring, Closed, Permits, Refused};
 #[cfg(feature = "shuttle")]
 pub use self::shuttle::{Shuttle, ShuttleLock, ShuttlePark};
 pub use self::spin::{Spin, SpinAtomics, SpinLot, SpinPark};

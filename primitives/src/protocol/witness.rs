@@ -21,6 +21,15 @@ use super::{Backend, Cell, DefaultBackend, SharedBackend};
 /// ```
 pub struct Witness<B: Backend = DefaultBackend>(B::Cell<()>);
 
+#[cfg(not(loom))]
+impl Witness {
+    /// A value nobody has accessed, in a constant.
+    #[must_use]
+    pub const fn const_new() -> Self {
+        Self(core::cell::UnsafeCell::new(()))
+    }
+}
+
 impl<B: Backend> Witness<B> {
     /// A value nobody has accessed.
     #[must_use]

@@ -1,0 +1,648 @@
+//! A lock that tasks can hold across an `await`.
+//!
+//! ```
+//! use reveille::Mutex;
+//!
+//! # reveille_executor::block_on(async {
+//! let count = Mutex::new(0);
+//! *count.lock().await += 1;
+//! assert_eq!(*count.lock().await, 1);
+//! # });
+//! ```
+//!
+//! # Which mutex
+//!
+//! Where the lock is held only for a moment, and never across an `await`, the
+//! standard library's is as good and cheaper when threads contend. This one is
+//! for holding on while something is awaited: whoever waits for it leaves the
+//! thread to others.
+//!
+//! # Fairness
+//!
+//! Fairness is a bound: the task that has waited longest is overtaken at most
+//! so many times ([`Mutex::DEFAULT_BOUND`], or as chosen by
+//! [`with_bound`](Mutex::with_bound)) before the lock is handed to it. A bound
+//! of 0 is strict first come, first served, as in `tokio::sync`: then the lock
+//! is handed over at every release, and each hand-over costs a switch of tasks.
+//!
+//! # Two waits of one task
+//!
+//! A task that has two futures in the queue and polls only one of them can wait
+//! for itself: the lock may be handed to the future it does not poll. That is so
+//! of every fair lock; drop futures that are not polled any more. [`granted`]
+//! tells of it, and so does the `Debug` output.
+//!
+//! # States
+//!
+//! The lock is one [permit](crate::protocol::Permits): taken, it is locked.
+//! Locking a free mutex is one compare-exchange, and so is unlocking one for
+//! which nobody waits.
+//!
+//! Differences from `tokio::sync::Mutex`: the bound; a blocking call within an
+//! executor blocks its thread instead of panicking, since the mutex does not
+//! know about executors.
+//!
+//! [`granted`]: Mutex::granted
+
+#![forbid(unsafe_code)]
+
+use alloc::sync::Arc;
+use core::fmt;
+use core::future::Future;
+use core::ops::{Deref, DerefMut};
+use core::pin::Pin;
+use core::task::{Context, Poll};
+
+use crate::protocol::{
+    AcquireExclusive, Backend, BlockingBackend, Core, DefaultBackend, Exclusive, Guarded, Permits,
+    Witness, block_on,
+};
+
+/// A lock that tasks can hold across an `await`. See the [module](self).
+pub struct Mutex<T: ?Sized, B: Backend = DefaultBackend> {
+    pub(crate) guarded: Guarded<T, B>,
+}
+
+#[cfg(not(loom))]
+impl<T> Mutex<T> {
+    /// An unlocked mutex.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Mutex;
+    ///
+    /// let mutex = Mutex::new(7);
+    /// assert_eq!(*mutex.try_lock().unwrap(), 7);
+    /// ```
+    #[must_use]
+    pub const fn new(value: T) -> Self {
+        Self::const_new(value)
+    }
+
+    /// An unlocked mutex, in a constant: the same as [`new`](Self::new).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Mutex;
+    ///
+    /// static COUNT: Mutex<u32> = Mutex::const_new(0);
+    /// *COUNT.blocking_lock() += 1;
+    /// ```
+    #[must_use]
+    pub const fn const_new(value: T) -> Self {
+        Self::with_bound(value, Self::DEFAULT_BOUND)
+    }
+
+    /// An unlocked mutex of a fairness of one's own: whoever has waited longest
+    /// is overtaken at most `bound` times.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Mutex;
+    ///
+    /// let strict = Mutex::with_bound(7, 0);
+    /// assert_eq!(*strict.try_lock().unwrap(), 7);
+    /// ```
+    #[must_use]
+    pub const fn with_bound(value: T, bound: u8) -> Self {
+        Self {
+            guarded: Guarded::from_parts(
+                Permits::const_new(1, bound),
+                1,
+                Witness::const_new(),
+                value,
+            ),
+        }
+    }
+}
+
+#[cfg(loom)]
+impl<T> Mutex<T> {
+    /// An unlocked mutex.
+    #[must_use]
+    pub fn new(value: T) -> Self {
+        Self::new_in(value, Self::DEFAULT_BOUND)
+    }
+
+    /// An unlocked mutex of a fairness of one's own.
+    #[must_use]
+    pub fn with_bound(value: T, bound: u8) -> Self {
+        Self::new_in(value, bound)
+    }
+}
+
+impl<T, B: Backend> Mutex<T, B> {
+    /// How often whoever has waited longest is overtaken at most, where no
+    /// other bound is chosen.
+    pub const DEFAULT_BOUND: u8 = 16;
+
+    /// An unlocked mutex over any backend, with its fairness.
+    #[must_use]
+    pub fn new_in(value: T, bound: u8) -> Self {
+        Self {
+            guarded: Guarded::from_parts(Permits::new_in(1, bound), 1, Witness::new_in(), value),
+        }
+    }
+
+    /// The value, of a mutex that nobody needs any more.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Mutex;
+    ///
+    /// assert_eq!(Mutex::new(7).into_inner(), 7);
+    /// ```
+    pub fn into_inner(self) -> T {
+        self.guarded.into_inner()
+    }
+}
+
+impl<T: ?Sized, B: Backend> Mutex<T, B> {
+    /// Locks the mutex, waiting until it is free.
+    ///
+    /// # Cancel safety
+    ///
+    /// A wait that is dropped loses its place in the queue. Was the lock handed
+    /// to it and it has not seen it, the lock goes on to the next.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Mutex;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let mutex = Mutex::new(7);
+    /// let guard = mutex.lock().await;
+    /// assert_eq!(*guard, 7);
+    /// # });
+    /// ```
+    #[inline]
+    pub fn lock(&self) -> Lock<'_, T, B> {
+        Lock {
+            acquire: AcquireExclusive::new(&self.guarded),
+        }
+    }
+
+    /// Locks the mutex, holding on to it by its `Arc`.
+    ///
+    /// # Cancel safety
+    ///
+    /// As for [`lock`](Self::lock).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Mutex;
+    /// use std::sync::Arc;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let mutex = Arc::new(Mutex::new(7));
+    /// let guard = mutex.clone().lock_owned().await;
+    /// assert_eq!(*guard, 7);
+    /// # });
+    /// ```
+    pub fn lock_owned(self: Arc<Self>) -> LockOwned<T, B> {
+        LockOwned {
+            acquire: AcquireExclusive::new(self),
+        }
+    }
+
+    /// Locks the mutex, blocking the thread until it is free.
+    ///
+    /// For threads outside an executor. Within one it blocks the thread that
+    /// may have to run whoever holds the lock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Mutex;
+    ///
+    /// let mutex = Mutex::new(7);
+    /// assert_eq!(*mutex.blocking_lock(), 7);
+    /// ```
+    pub fn blocking_lock(&self) -> MutexGuard<'_, T, B>
+    where
+        B: BlockingBackend,
+    {
+        self.try_lock()
+            .unwrap_or_else(|_| block_on::<B, _>(self.lock()))
+    }
+
+    /// As [`blocking_lock`](Self::blocking_lock), holding on to the mutex by its
+    /// `Arc`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Mutex;
+    /// use std::sync::Arc;
+    ///
+    /// let mutex = Arc::new(Mutex::new(7));
+    /// assert_eq!(*mutex.blocking_lock_owned(), 7);
+    /// ```
+    pub fn blocking_lock_owned(self: Arc<Self>) -> OwnedMutexGuard<T, B>
+    where
+        B: BlockingBackend,
+    {
+        block_on::<B, _>(self.lock_owned())
+    }
+
+    /// Locks the mutex if it is free.
+    ///
+    /// # Errors
+    ///
+    /// [`TryLockError`] where it is locked, or where others wait for it whom
+    /// the bound protects.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Mutex;
+    ///
+    /// let mutex = Mutex::new(7);
+    /// let guard = mutex.try_lock().unwrap();
+    /// assert!(mutex.try_lock().is_err());
+    /// # drop(guard);
+    /// ```
+    #[inline]
+    pub fn try_lock(&self) -> Result<MutexGuard<'_, T, B>, TryLockError> {
+        match Exclusive::try_new(&self.guarded) {
+            Some(guard) => Ok(MutexGuard { guard }),
+            None => Err(TryLockError(())),
+        }
+    }
+
+    /// As [`try_lock`](Self::try_lock), holding on to the mutex by its `Arc`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`try_lock`](Self::try_lock).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Mutex;
+    /// use std::sync::Arc;
+    ///
+    /// let mutex = Arc::new(Mutex::new(7));
+    /// let guard = mutex.clone().try_lock_owned().unwrap();
+    /// assert!(mutex.try_lock_owned().is_err());
+    /// # drop(guard);
+    /// ```
+    pub fn try_lock_owned(self: Arc<Self>) -> Result<OwnedMutexGuard<T, B>, TryLockError> {
+        match Exclusive::try_new(self) {
+            Some(guard) => Ok(OwnedMutexGuard { guard }),
+            None => Err(TryLockError(())),
+        }
+    }
+
+    /// The value, by exclusive borrow, without locking.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Mutex;
+    ///
+    /// let mut mutex = Mutex::new(7);
+    /// *mutex.get_mut() = 8;
+    /// assert_eq!(mutex.into_inner(), 8);
+    /// ```
+    pub fn get_mut(&mut self) -> &mut T {
+        self.guarded.get_mut()
+    }
+
+    /// How many wait for the lock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Mutex;
+    ///
+    /// assert_eq!(Mutex::new(7).waiting(), 0);
+    /// ```
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.guarded.permits().waiting().0
+    }
+
+    /// Whether the lock has been handed to a future that has not been polled
+    /// since: a future that nobody polls, if it stays so.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Mutex;
+    ///
+    /// assert!(!Mutex::new(7).granted());
+    /// ```
+    #[must_use]
+    pub fn granted(&self) -> bool {
+        self.guarded.permits().waiting().1 > 0
+    }
+}
+
+/// The future of [`Mutex::lock`].
+#[must_use = "futures do nothing unless polled"]
+pub struct Lock<'a, T: ?Sized, B: Backend = DefaultBackend> {
+    acquire: AcquireExclusive<&'a Guarded<T, B>>,
+}
+
+impl<'a, T: ?Sized, B: Backend> Future for Lock<'a, T, B> {
+    type Output = MutexGuard<'a, T, B>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.acquire)
+            .poll(cx)
+            .map(|guard| MutexGuard { guard })
+    }
+}
+
+/// The future of [`Mutex::lock_owned`].
+#[must_use = "futures do nothing unless polled"]
+pub struct LockOwned<T: ?Sized, B: Backend = DefaultBackend> {
+    acquire: AcquireExclusive<Arc<Mutex<T, B>>>,
+}
+
+impl<T: ?Sized, B: Backend> Future for LockOwned<T, B> {
+    type Output = OwnedMutexGuard<T, B>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.acquire)
+            .poll(cx)
+            .map(|guard| OwnedMutexGuard { guard })
+    }
+}
+
+/// The lock, held: unlocked when dropped.
+///
+/// A guard that is leaked keeps the mutex locked for good.
+#[must_use = "a guard that is not held unlocks at once"]
+pub struct MutexGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
+    guard: Exclusive<T, &'a Core<B>>,
+}
+
+/// The lock of a part of the value, held: unlocked when dropped.
+#[must_use = "a guard that is not held unlocks at once"]
+pub struct MappedMutexGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
+    guard: Exclusive<T, &'a Core<B>>,
+}
+
+/// The lock of a mutex in an `Arc`, held: unlocked when dropped.
+#[must_use = "a guard that is not held unlocks at once"]
+pub struct OwnedMutexGuard<T: ?Sized, B: Backend = DefaultBackend> {
+    guard: Exclusive<T, Arc<Mutex<T, B>>>,
+}
+
+/// The lock of a part of the value of a mutex in an `Arc`, held: unlocked when
+/// dropped. `U` is what is locked, `T` what the mutex has.
+#[must_use = "a guard that is not held unlocks at once"]
+pub struct OwnedMappedMutexGuard<T: ?Sized, U: ?Sized = T, B: Backend = DefaultBackend> {
+    guard: Exclusive<U, Arc<Mutex<T, B>>>,
+}
+
+impl<'a, T: ?Sized, B: Backend> MutexGuard<'a, T, B> {
+    /// Narrows the guard to a part of the value.
+    ///
+    /// An associated function, so that it does not hide a method of the value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Mutex, MutexGuard};
+    ///
+    /// let mutex = Mutex::new((1, 2));
+    /// let mut second = MutexGuard::map(mutex.try_lock().unwrap(), |pair| &mut pair.1);
+    /// *second = 3;
+    /// drop(second);
+    /// assert_eq!(mutex.into_inner(), (1, 3));
+    /// ```
+    pub fn map<U: ?Sized, F>(this: Self, f: F) -> MappedMutexGuard<'a, U, B>
+    where
+        F: FnOnce(&mut T) -> &mut U,
+    {
+        MappedMutexGuard {
+            guard: this.guard.map(f),
+        }
+    }
+
+    /// Narrows the guard to a part of the value, if there is that part.
+    ///
+    /// # Errors
+    ///
+    /// The guard as it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Mutex, MutexGuard};
+    ///
+    /// let mutex = Mutex::new(vec![1]);
+    /// let guard = mutex.try_lock().unwrap();
+    /// assert!(MutexGuard::try_map(guard, |values| values.get_mut(7)).is_err());
+    /// ```
+    pub fn try_map<U: ?Sized, F>(this: Self, f: F) -> Result<MappedMutexGuard<'a, U, B>, Self>
+    where
+        F: FnOnce(&mut T) -> Option<&mut U>,
+    {
+        match this.guard.try_map(f) {
+            Ok(guard) => Ok(MappedMutexGuard { guard }),
+            Err(guard) => Err(Self { guard }),
+        }
+    }
+}
+
+impl<'a, T: ?Sized, B: Backend> MappedMutexGuard<'a, T, B> {
+    /// As [`MutexGuard::map`].
+    pub fn map<U: ?Sized, F>(this: Self, f: F) -> MappedMutexGuard<'a, U, B>
+    where
+        F: FnOnce(&mut T) -> &mut U,
+    {
+        MappedMutexGuard {
+            guard: this.guard.map(f),
+        }
+    }
+
+    /// As [`MutexGuard::try_map`].
+    ///
+    /// # Errors
+    ///
+    /// The guard as it was.
+    pub fn try_map<U: ?Sized, F>(this: Self, f: F) -> Result<MappedMutexGuard<'a, U, B>, Self>
+    where
+        F: FnOnce(&mut T) -> Option<&mut U>,
+    {
+        match this.guard.try_map(f) {
+            Ok(guard) => Ok(MappedMutexGuard { guard }),
+            Err(guard) => Err(Self { guard }),
+        }
+    }
+}
+
+impl<T: ?Sized, B: Backend> OwnedMutexGuard<T, B> {
+    /// As [`MutexGuard::map`].
+    pub fn map<U: ?Sized, F>(this: Self, f: F) -> OwnedMappedMutexGuard<T, U, B>
+    where
+        F: FnOnce(&mut T) -> &mut U,
+    {
+        OwnedMappedMutexGuard {
+            guard: this.guard.map(f),
+        }
+    }
+
+    /// As [`MutexGuard::try_map`].
+    ///
+    /// # Errors
+    ///
+    /// The guard as it was.
+    pub fn try_map<U: ?Sized, F>(this: Self, f: F) -> Result<OwnedMappedMutexGuard<T, U, B>, Self>
+    where
+        F: FnOnce(&mut T) -> Option<&mut U>,
+    {
+        match this.guard.try_map(f) {
+            Ok(guard) => Ok(OwnedMappedMutexGuard { guard }),
+            Err(guard) => Err(Self { guard }),
+        }
+    }
+
+    /// The mutex that is locked.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Mutex, OwnedMutexGuard};
+    /// use std::sync::Arc;
+    ///
+    /// let mutex = Arc::new(Mutex::new(7));
+    /// let guard = mutex.clone().try_lock_owned().unwrap();
+    /// assert!(Arc::ptr_eq(OwnedMutexGuard::mutex(&guard), &mutex));
+    /// ```
+    pub fn mutex(this: &Self) -> &Arc<Mutex<T, B>> {
+        this.guard.hold()
+    }
+}
+
+impl<T: ?Sized, U: ?Sized, B: Backend> OwnedMappedMutexGuard<T, U, B> {
+    /// As [`MutexGuard::map`].
+    pub fn map<S: ?Sized, F>(this: Self, f: F) -> OwnedMappedMutexGuard<T, S, B>
+    where
+        F: FnOnce(&mut U) -> &mut S,
+    {
+        OwnedMappedMutexGuard {
+            guard: this.guard.map(f),
+        }
+    }
+
+    /// As [`MutexGuard::try_map`].
+    ///
+    /// # Errors
+    ///
+    /// The guard as it was.
+    pub fn try_map<S: ?Sized, F>(this: Self, f: F) -> Result<OwnedMappedMutexGuard<T, S, B>, Self>
+    where
+        F: FnOnce(&mut U) -> Option<&mut S>,
+    {
+        match this.guard.try_map(f) {
+            Ok(guard) => Ok(OwnedMappedMutexGuard { guard }),
+            Err(guard) => Err(Self { guard }),
+        }
+    }
+}
+
+/// What every guard is to its user.
+macro_rules! guard_traits {
+    ([$($generics:tt)*] $guard:ty, $target:ty) => {
+        impl<$($generics)*> Deref for $guard {
+            type Target = $target;
+
+            #[inline]
+            fn deref(&self) -> &Self::Target {
+                &self.guard
+            }
+        }
+
+        impl<$($generics)*> DerefMut for $guard {
+            #[inline]
+            fn deref_mut(&mut self) -> &mut Self::Target {
+                &mut self.guard
+            }
+        }
+
+        impl<$($generics)*> fmt::Debug for $guard
+        where
+            $target: fmt::Debug,
+        {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&**self, f)
+            }
+        }
+
+        impl<$($generics)*> fmt::Display for $guard
+        where
+            $target: fmt::Display,
+        {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&**self, f)
+            }
+        }
+    };
+}
+
+guard_traits!(['a, T: ?Sized, B: Backend] MutexGuard<'a, T, B>, T);
+guard_traits!(['a, T: ?Sized, B: Backend] MappedMutexGuard<'a, T, B>, T);
+guard_traits!([T: ?Sized, B: Backend] OwnedMutexGuard<T, B>, T);
+guard_traits!([T: ?Sized, U: ?Sized, B: Backend] OwnedMappedMutexGuard<T, U, B>, U);
+
+/// The answer of [`Mutex::try_lock`] where the mutex is not free.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TryLockError(pub(crate) ());
+
+impl fmt::Display for TryLockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the lock is held, or others wait for it: await it instead")
+    }
+}
+
+impl core::error::Error for TryLockError {}
+
+impl<T, B: Backend> From<T> for Mutex<T, B> {
+    fn from(value: T) -> Self {
+        Self::new_in(value, Self::DEFAULT_BOUND)
+    }
+}
+
+impl<T: Default, B: Backend> Default for Mutex<T, B> {
+    fn default() -> Self {
+        Self::from(T::default())
+    }
+}
+
+impl<T: ?Sized + fmt::Debug, B: Backend> fmt::Debug for Mutex<T, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (waiting, granted) = self.guarded.permits().waiting();
+        let mut f = f.debug_struct("Mutex");
+        match self.try_lock() {
+            Ok(guard) => f.field("data", &&*guard),
+            Err(_) => f.field("data", &format_args!("<locked>")),
+        };
+        f.field("waiting", &waiting)
+            .field("granted", &(granted > 0))
+            .finish()
+    }
+}
+
+impl<T: ?Sized, B: Backend> fmt::Debug for Lock<'_, T, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lock").finish_non_exhaustive()
+    }
+}
+
+impl<T: ?Sized, B: Backend> fmt::Debug for LockOwned<T, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockOwned").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,523 @@
+//! Counted permits: the core of the semaphore, and of every lock.
+//!
+//! ```text
+//!   bits = permits ‖ overtakes ‖ flags        flags: QUEUED, CLOSED, WOKEN, DEBT
+//!
+//!   acquire ──enough, nobody queued────────▶ taken: one compare-exchange
+//!      │    ──enough, overtakes < bound────▶ taken, one overtake more: likewise
+//!      └──▶ queued ──granted by a release──▶ called, the grant in its entry
+//!             └──woken as the first (WOKEN), and finds enough─▶ taken
+//! ```
+//!
+//! *Fairness is a bound.* With a bound of 0 a release hands permits to those
+//! who are queued, in order, and nobody overtakes. With a bound of `K` it leaves
+//! the permits where whoever comes first can take them and wakes the first in
+//! the queue to try; but the first is overtaken at most `K` times: then newcomers
+//! queue, and the release hands over. A bound is not a clock, so it can be
+//! checked.
+//!
+//! Invariants: whenever no section is under way, the first in the queue cannot
+//! be granted (there are too few permits), or it has been woken and has not been
+//! polled since (`WOKEN`). Permits in the bits, with those granted and not yet
+//! observed, those held and less the debt, are as many as were ever added.
+
+use core::task::{Context, Poll};
+
+#[cfg(not(loom))]
+use super::DefaultBackend;
+use super::{Backend, Bits, Section, StateLock, Waiter, Waiters};
+
+const QUEUED: Bits = Bits::new(1);
+const CLOSED: Bits = Bits::new(1 << 1);
+/// The first in the queue has been woken and has not been polled since.
+const WOKEN: Bits = Bits::new(1 << 2);
+/// Permits are owed: the next to be released are forgotten.
+const DEBT: Bits = Bits::new(1 << 3);
+const OVERTAKE: usize = 1 << 4;
+const OVERTAKES: usize = 0xff * OVERTAKE;
+const PERMIT: usize = 1 << 12;
+
+/// Permits, with a queue of those who wait for some.
+pub struct Permits<B: Backend> {
+    lock: StateLock<Queue, B>,
+    /// How often the first in the queue may be overtaken.
+    bound: u8,
+}
+
+#[derive(Debug)]
+struct Queue {
+    waiters: Waiters<Request>,
+    debt: usize,
+}
+
+impl Queue {
+    const EMPTY: Self = Self {
+        waiters: Waiters::new(),
+        debt: 0,
+    };
+}
+
+/// What somebody waits for, or has been granted.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    least: usize,
+    most: usize,
+    /// Called with nothing granted: the permits are closed.
+    granted: usize,
+}
+
+/// No permits will be given any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closed;
+
+/// Why nothing was given at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// No permits will be given any more.
+    Closed,
+    /// There are too few, or others wait for them.
+    TooFew,
+}
+
+/// The bits of so many permits.
+const fn start(permits: usize) -> Bits {
+    assert!(
+        permits <= Bits::MAX / PERMIT,
+        "more permits than a semaphore holds: see MAX_PERMITS"
+    );
+    Bits::new(permits * PERMIT)
+}
+
+fn count(bits: Bits) -> usize {
+    bits.get() / PERMIT
+}
+
+fn overtakes(bits: Bits) -> usize {
+    (bits.get() & OVERTAKES) / OVERTAKE
+}
+
+/// Panics rather than wraps: by adding permits while others are out, there can
+/// be more than fit.
+fn give(bits: &mut Bits, permits: usize) {
+    assert!(
+        permits <= Bits::MAX / PERMIT - count(*bits),
+        "more permits are released than a semaphore holds"
+    );
+    *bits = Bits::new(bits.get() + permits * PERMIT);
+}
+
+fn take(bits: &mut Bits, permits: usize) {
+    *bits = Bits::new(bits.get() - permits * PERMIT);
+}
+
+/// The queue has another first: nobody has overtaken it, and it is not woken.
+fn new_first(bits: &mut Bits) {
+    *bits = Bits::new(bits.get() & !OVERTAKES).without(WOKEN);
+}
+
+#[cfg(not(loom))]
+impl Permits<DefaultBackend> {
+    pub(crate) const fn const_new(permits: usize, bound: u8) -> Self {
+        Self {
+            lock: StateLock::<_, DefaultBackend>::const_new(start(permits), Queue::EMPTY),
+            bound,
+        }
+    }
+}
+
+impl<B: Backend> Permits<B> {
+    /// The most permits there can be.
+    pub const MAX: usize = Bits::MAX / PERMIT;
+
+    /// So many permits, over any backend.
+    ///
+    /// # Panics
+    ///
+    /// Panics where there are more than [`MAX`](Self::MAX).
+    pub(crate) fn new_in(permits: usize, bound: u8) -> Self {
+        Self {
+            lock: StateLock::new_in(start(permits), Queue::EMPTY),
+            bound,
+        }
+    }
+
+    /// How many are there to be taken.
+    pub(crate) fn available(&self) -> usize {
+        count(self.lock.load())
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock.load().contains(CLOSED)
+    }
+
+    /// How many wait, and how many have been granted permits and not been polled
+    /// since.
+    pub(crate) fn waiting(&self) -> (usize, usize) {
+        self.lock.with(|section| {
+            (
+                section.state.waiters.queued(),
+                section.state.waiters.called(),
+            )
+        })
+    }
+
+    /// Takes between `least` and `most` permits without waiting: one
+    /// compare-exchange.
+    #[inline]
+    pub(crate) fn try_take(&self, least: usize, most: usize) -> Result<usize, Refused> {
+        let mut taken = 0;
+        let result = self.lock.update(|bits| {
+            let mut bits = bits;
+            taken = self.takes(&mut bits, least, most)?;
+            Some(bits)
+        });
+        match result {
+            Ok(_) => Ok(taken),
+            Err(bits) if bits.contains(CLOSED) => Err(Refused::Closed),
+            Err(_) => Err(Refused::TooFew),
+        }
+    }
+
+    /// What somebody who is not queued takes, if anything.
+    #[inline]
+    fn takes(&self, bits: &mut Bits, least: usize, most: usize) -> Option<usize> {
+        let queued = bits.contains(QUEUED);
+        let free = count(*bits);
+        if bits.contains(CLOSED) || free < least {
+            return None;
+        }
+        if queued && least > 0 {
+            if overtakes(*bits) >= usize::from(self.bound) {
+                return None;
+            }
+            *bits = Bits::new(bits.get() + OVERTAKE);
+        }
+        let taken = free.min(most);
+        take(bits, taken);
+        Some(taken)
+    }
+
+    /// Gives permits back, to whoever waits for them.
+    #[inline]
+    pub(crate) fn release(&self, permits: usize) {
+        if permits == 0 {
+            return;
+        }
+        let simple = self.lock.update(|bits| {
+            let left_alone = !bits.intersects(QUEUED | DEBT)
+                || (bits.contains(QUEUED | WOKEN)
+                    && !bits.contains(DEBT)
+                    && overtakes(bits) < usize::from(self.bound));
+            left_alone.then(|| {
+                let mut bits = bits;
+                give(&mut bits, permits);
+                bits
+            })
+        });
+        if simple.is_err() {
+            self.release_slow(permits);
+        }
+    }
+
+    #[cold]
+    fn release_slow(&self, permits: usize) {
+        let mut released = permits;
+        self.lock.rounds(|section| {
+            let Section { bits, state, wakes } = section;
+            let mut released = core::mem::take(&mut released);
+            let paid = released.min(state.debt);
+            released -= paid;
+            state.debt -= paid;
+            if state.debt == 0 {
+                bits.remove(DEBT);
+            }
+            give(bits, released);
+            self.serve(Section { bits, state, wakes })
+        });
+    }
+
+    /// Adds permits.
+    ///
+    /// # Errors
+    ///
+    /// Nothing has been added where there would be more than [`MAX`](Self::MAX).
+    pub(crate) fn add(&self, permits: usize) -> Result<(), usize> {
+        if permits == 0 {
+            return Ok(());
+        }
+        let found = self.available();
+        if permits > Self::MAX - found.min(Self::MAX) {
+            return Err(found);
+        }
+        let mut added = Some(permits);
+        let mut refused = None;
+        self.lock.rounds(|section| {
+            let Section { bits, state, wakes } = section;
+            if let Some(permits) = added.take() {
+                let paid = permits.min(state.debt);
+                match count(*bits).checked_add(permits - paid) {
+                    Some(sum) if sum <= Self::MAX => {}
+                    _ => {
+                        refused = Some(count(*bits));
+                        return false;
+                    }
+                }
+                state.debt -= paid;
+                if state.debt == 0 {
+                    bits.remove(DEBT);
+                }
+                give(bits, permits - paid);
+            }
+            self.serve(Section { bits, state, wakes })
+        });
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// Takes permits out of use, as many as are there up to `permits`.
+    pub(crate) fn forget(&self, permits: usize) -> usize {
+        let mut forgotten = 0;
+        let result = self.lock.update(|bits| {
+            let mut bits = bits;
+            forgotten = count(bits).min(permits);
+            take(&mut bits, forgotten);
+            Some(bits)
+        });
+        debug_assert!(result.is_ok());
+        forgotten
+    }
+
+    /// Takes permits out of use, and those that are not there as soon as they
+    /// are released.
+    pub(crate) fn shrink(&self, permits: usize) {
+        self.lock.with(|section| {
+            let Section { bits, state, .. } = section;
+            let now = count(*bits).min(permits);
+            take(bits, now);
+            state.debt = state.debt.saturating_add(permits - now);
+            if state.debt > 0 {
+                bits.insert(DEBT);
+            }
+        });
+    }
+
+    /// Gives no permits any more; whoever waits is told so.
+    pub(crate) fn close(&self) {
+        self.lock.broadcast(
+            |queue| &mut queue.waiters,
+            |Section { bits, state, .. }| {
+                bits.insert(CLOSED);
+                bits.remove(QUEUED);
+                new_first(bits);
+                ((), state.waiters.call_all())
+            },
+        );
+    }
+
+    /// Grants what can be granted, in order, and answers whether to go on in
+    /// another section: more wakers are due than one lets go.
+    fn serve(&self, section: Section<'_, Queue>) -> bool {
+        let Section { bits, state, wakes } = section;
+        let waiters = &mut state.waiters;
+        let more = loop {
+            let Some(first) = waiters.first() else {
+                break false;
+            };
+            let Request { least, most, .. } = waiters[&first];
+            if count(*bits) < least {
+                break false;
+            }
+            if overtakes(*bits) < usize::from(self.bound) {
+                if !bits.contains(WOKEN) {
+                    bits.insert(WOKEN);
+                    wakes.wake(waiters.waker(&first));
+                }
+                break false;
+            }
+            if wakes.is_full() {
+                break true;
+            }
+            let granted = count(*bits).min(most);
+            take(bits, granted);
+            waiters[&first].granted = granted;
+            waiters.call(&first, wakes);
+            new_first(bits);
+        };
+        match waiters.is_empty() {
+            true => {
+                bits.remove(QUEUED);
+                new_first(bits);
+            }
+            false => bits.insert(QUEUED),
+        }
+        more
+    }
+}
+
+impl<B: Backend> core::fmt::Debug for Permits<B> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (waiting, granted) = self.waiting();
+        f.debug_struct("Permits")
+            .field("available", &self.available())
+            .field("closed", &self.is_closed())
+            .field("waiting", &waiting)
+            .field("granted", &granted)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Somebody who wants permits.
+#[derive(Debug)]
+pub struct Acquiring {
+    least: usize,
+    most: usize,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Created,
+    Queued(Waiter),
+    Done,
+}
+
+impl Acquiring {
+    pub(crate) const fn new(least: usize, most: usize) -> Self {
+        Self {
+            least,
+            most,
+            stage: Stage::Created,
+        }
+    }
+
+    /// Polls for the permits. Ready once: a later poll is a mistake of the
+    /// caller's, which it names.
+    ///
+    /// # Panics
+    ///
+    /// Panics where it has been ready.
+    #[inline]
+    pub(crate) fn poll<B: Backend>(
+        &mut self,
+        permits: &Permits<B>,
+        cx: &mut Context<'_>,
+        name: &str,
+    ) -> Poll<Result<usize, Closed>> {
+        match self.stage {
+            Stage::Created => match permits.try_take(self.least, self.most) {
+                Ok(taken) => {
+                    self.stage = Stage::Done;
+                    return Poll::Ready(Ok(taken));
+                }
+                Err(Refused::Closed) => {
+                    self.stage = Stage::Done;
+                    return Poll::Ready(Err(Closed));
+                }
+                Err(Refused::TooFew) => {}
+            },
+            Stage::Queued(_) => {}
+            Stage::Done => panic!("{name} polled after it was ready"),
+        }
+        self.poll_slow(permits, cx)
+    }
+
+    #[cold]
+    fn poll_slow<B: Backend>(
+        &mut self,
+        permits: &Permits<B>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<usize, Closed>> {
+        let fresh = matches!(self.stage, Stage::Created);
+        permits.lock.poll(cx, fresh, |section, caller| {
+            let Section { bits, state, wakes } = section;
+            let ready = self.step(
+                permits,
+                Section {
+                    bits: &mut *bits,
+                    state: &mut *state,
+                    wakes,
+                },
+            );
+            if ready.is_pending()
+                && let Stage::Queued(waiter) = &self.stage
+            {
+                if state.waiters.first().as_ref() == Some(waiter) {
+                    // From now on a release wakes it again.
+                    bits.remove(WOKEN);
+                }
+                caller.register(state.waiters.waker(waiter));
+            }
+            ready
+        })
+    }
+
+    /// Goes on as far as it can: into the queue, or out of it with permits.
+    fn step<B: Backend>(
+        &mut self,
+        permits: &Permits<B>,
+        section: Section<'_, Queue>,
+    ) -> Poll<Result<usize, Closed>> {
+        let Section { bits, state, wakes } = section;
+        match core::mem::replace(&mut self.stage, Stage::Done) {
+            Stage::Created => {
+                if let Some(taken) = permits.takes(bits, self.least, self.most) {
+                    return Poll::Ready(Ok(taken));
+                }
+                if bits.contains(CLOSED) {
+                    return Poll::Ready(Err(Closed));
+                }
+                self.stage = Stage::Queued(state.waiters.push(Request {
+                    least: self.least,
+                    most: self.most,
+                    granted: 0,
+                }));
+                bits.insert(QUEUED);
+                Poll::Pending
+            }
+            Stage::Queued(waiter) if state.waiters.is_called(&waiter) => {
+                match state.waiters.remove(waiter, wakes).granted {
+                    0 => Poll::Ready(Err(Closed)),
+                    granted => Poll::Ready(Ok(granted)),
+                }
+            }
+            Stage::Queued(waiter) => {
+                let first = state.waiters.first().as_ref() == Some(&waiter);
+                let enough = count(*bits) >= self.least;
+                if !enough || !(first || overtakes(*bits) < usize::from(permits.bound)) {
+                    self.stage = Stage::Queued(waiter);
+                    return Poll::Pending;
+                }
+                let taken = count(*bits).min(self.most);
+                take(bits, taken);
+                match first {
+                    true => new_first(bits),
+                    false => *bits = Bits::new(bits.get() + OVERTAKE),
+                }
+                state.waiters.remove(waiter, wakes);
+                // One is woken at most, since whoever overtakes is not the first
+                // and the bound is not zero: there is no second round.
+                permits.serve(Section { bits, state, wakes });
+                Poll::Ready(Ok(taken))
+            }
+            Stage::Done => unreachable!("only a wait that goes on takes a step"),
+        }
+    }
+
+    /// Gives up: leaves the queue, and hands on what it was granted.
+    pub(crate) fn cancel<B: Backend>(&mut self, permits: &Permits<B>) {
+        if let Stage::Queued(waiter) = core::mem::replace(&mut self.stage, Stage::Done) {
+            let mut waiter = Some(waiter);
+            permits.lock.rounds(|section| {
+                let Section { bits, state, wakes } = section;
+                if let Some(waiter) = waiter.take() {
+                    let first = state.waiters.first().as_ref() == Some(&waiter);
+                    let Request { granted, .. } = state.waiters.remove(waiter, wakes);
+                    give(bits, granted);
+                    if first {
+                        new_first(bits);
+                    }
+                }
+                permits.serve(Section { bits, state, wakes })
+            });
+        }
+    }
+}
