@@ -207,7 +207,7 @@ fn run_subjects(request: &Request) -> Vec<Report> {
         for &mode in &request.modes {
             for plan in named.entry.plans(mode, request.profile) {
                 let report = watched(named, mode, &plan);
-                println!("{}", line(&report));
+                println!("{}", report.line());
                 for failure in &report.failures {
                     print_failure(failure);
                 }
@@ -280,37 +280,9 @@ fn watched(named: &Named, mode: Mode, plan: &Plan) -> Report {
     report.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// A run in a line.
-fn line(report: &Report) -> String {
-    let Report {
-        subject,
-        engine,
-        mode,
-        verdict,
-        programs,
-        executions,
-        seconds,
-        ..
-    } = report;
-    let found = match report.failures.first() {
-        Some(failure) => format!("FAILS: {}", failure.class),
-        None if report.holds() => "holds".to_owned(),
-        None => "FAILS: nothing was run".to_owned(),
-    };
-    format!(
-        "{subject:<12} {:<20} {verdict:<9} {:>8} programs {:>12} executions {:>7.2} s  {found}",
-        format!("{engine}/{mode}"),
-        HumanCount(*programs).to_string(),
-        HumanCount(*executions).to_string(),
-        seconds.as_secs_f64(),
-    )
-}
-
 fn print_failure(failure: &Counterexample) {
     println!();
-    println!("{}: {}", failure.class, failure.sentence);
-    println!("program: {}", failure.program);
-    println!("{}", failure.table);
+    println!("{failure}");
     println!("again: cargo verify --replay '{}'", failure.token);
     println!();
 }

@@ -813,10 +813,10 @@ impl Hooks for ProbeHooks {
 
 /// Tells the execution of the current thread of every section.
 #[derive(Debug)]
-pub struct Probe;
+pub(crate) struct Probe;
 
 /// A section, from its approach to its end.
-pub struct Visit {
+pub(crate) struct Visit {
     execution: Option<Arc<Execution>>,
     who: usize,
     lock: usize,
@@ -917,7 +917,7 @@ impl Observer for Unwatched {
 
 /// What a blocking operation sleeps on: it is suspended, as a future would be.
 #[derive(Debug)]
-pub struct ProbePark {
+pub(crate) struct ProbePark {
     who: usize,
     execution: ByDebug,
 }

@@ -1,7 +1,253 @@
-//! The verifier.
+//! The verifier: it writes every small program over an async primitive, runs
+//! each in every order, and shows the smallest that goes wrong.
+//!
+//! You say what the operations are and what they mean one at a time. The
+//! verifier finds out whether they mean the same when they overlap, when a
+//! future is polled again with another waker, when it is dropped half-way, and
+//! when a waker panics: whether every history has an explanation, and whether
+//! nobody waits for ever who could go on.
+//!
+//! `cargo verify` runs it over Reveille's own primitives. This is the library
+//! below it, for primitives of one's own.
+//!
+//! # A primitive of one's own
+//!
+//! A gate: whoever waits goes on once it is open. It is written over the
+//! [protocol](reveille::protocol), for any backend, and can be told to forget
+//! a check:
+//!
+//! ```
+//! use std::future::poll_fn;
+//! use std::marker::PhantomData;
+//! use std::sync::Arc;
+//! use std::task::{Context, Poll};
+//!
+//! use reveille::protocol::{Bits, BlockingBackend, StateLock, WakerSlot};
+//! use reveille_verify::{
+//!     Call, Class, Family, Mode, Offer, Plan, Profile, Role, Spec, Started, Subject, Value,
+//!     Verdict, check, explore, replay,
+//! };
+//!
+//! const OPEN: Bits = Bits::new(1);
+//!
+//! struct Gate<B: BlockingBackend> {
+//!     lock: StateLock<WakerSlot, B>,
+//!     forgetful: bool,
+//! }
+//!
+//! impl<B: BlockingBackend> Gate<B> {
+//!     fn open(&self) {
+//!         self.lock.with(|section| {
+//!             section.bits.insert(OPEN);
+//!             section.wakes.wake(section.state);
+//!         });
+//!     }
+//!
+//!     fn poll_opened(&self, cx: &mut Context<'_>) -> Poll<()> {
+//!         if self.lock.load().contains(OPEN) {
+//!             return Poll::Ready(());
+//!         }
+//!         self.lock.poll(cx, true, |section, caller| {
+//!             // It may have been opened since.
+//!             if section.bits.contains(OPEN) && !self.forgetful {
+//!                 return Poll::Ready(());
+//!             }
+//!             caller.register(section.state);
+//!             Poll::Pending
+//!         })
+//!     }
+//! }
+//!
+//! // What can be done with it.
+//! #[derive(Clone, Debug)]
+//! enum Op {
+//!     Open,
+//!     Opened,
+//! }
+//!
+//! // What that means, one operation at a time.
+//! struct GateSpec;
+//!
+//! impl Spec for GateSpec {
+//!     type Op = Op;
+//!     type Ret = ();
+//!     type State = bool; // whether it is open
+//!
+//!     fn initial(&self) -> bool {
+//!         false
+//!     }
+//!
+//!     fn step(&self, &open: &bool, call: Call<'_, Op>) -> Vec<(bool, ())> {
+//!         match call.op {
+//!             Op::Open => vec![(true, ())],
+//!             Op::Opened if open => vec![(true, ())],
+//!             Op::Opened => vec![], // it waits
+//!         }
+//!     }
+//! }
+//!
+//! // How it is done with the real thing.
+//! struct GateOn<B> {
+//!     forgetful: bool,
+//!     backend: PhantomData<fn() -> B>,
+//! }
+//!
+//! impl<B: BlockingBackend> Subject for GateOn<B> {
+//!     type Op = Op;
+//!     type Ret = ();
+//!     type Spec = GateSpec;
+//!     type Actor = Arc<Gate<B>>;
+//!
+//!     fn spec(&self) -> GateSpec {
+//!         GateSpec
+//!     }
+//!
+//!     fn roles(&self, _: usize) -> Vec<Role<Op>> {
+//!         let open = vec![Offer::at_once("open", Op::Open)];
+//!         let opened = vec![Offer::future("opened", Op::Opened)];
+//!         vec![
+//!             Role { name: "porter", ops: open, kind: 0 },
+//!             Role { name: "guest", ops: opened, kind: 1 },
+//!         ]
+//!     }
+//!
+//!     fn actors(&self, participants: usize) -> Vec<Arc<Gate<B>>> {
+//!         let gate = Gate {
+//!             lock: StateLock::new_in(Bits::EMPTY, WakerSlot::new()),
+//!             forgetful: self.forgetful,
+//!         };
+//!         vec![Arc::new(gate); participants]
+//!     }
+//!
+//!     fn start<'a>(
+//!         &self,
+//!         gate: &'a mut Arc<Gate<B>>,
+//!         call: Call<'_, Op>,
+//!         _: &dyn Fn() -> Value,
+//!     ) -> Started<'a, ()> {
+//!         match call.op {
+//!             Op::Open => Started::Done(gate.open()),
+//!             Op::Opened => Started::future(poll_fn(|cx| gate.poll_opened(cx))),
+//!         }
+//!     }
+//! }
+//!
+//! // All of that over every backend, so that every engine can run it.
+//! struct Gates {
+//!     forgetful: bool,
+//! }
+//!
+//! impl Family for Gates {
+//!     type On<B: BlockingBackend> = GateOn<B>;
+//!
+//!     fn on<B: BlockingBackend>(&self) -> GateOn<B> {
+//!         GateOn { forgetful: self.forgetful, backend: PhantomData }
+//!     }
+//! }
+//!
+//! // In a test: under every engine.
+//! for report in check(&Gates { forgetful: false }, "gate", Profile::Quick) {
+//!     assert!(report.holds(), "{report}");
+//! }
+//!
+//! // And what it looks like when it does not hold, under one of them.
+//! let broken = Gates { forgetful: true };
+//! let plan = Plan::of(Mode::Exhaustive, Profile::Quick);
+//! let report = explore(&broken, "forgetful-gate", Mode::Exhaustive, &plan);
+//! let failure = &report.failures[0];
+//! assert_eq!(failure.class, Class::LostWakeUp);
+//! assert_eq!(failure.program, "open/opened");
+//! println!("{failure}");
+//!
+//! // The token runs exactly that execution again.
+//! let again = replay(&broken, &failure.token).unwrap();
+//! assert_eq!(again.table, failure.table);
+//! ```
+//!
+//! What it prints has a column a participant and a row an event:
+//!
+//! ```text
+//! lost wake-up: guest waits in opened for ever although it could go on: none of its wakers was called since its last poll
+//! program: open/opened
+//! ┌───────────────────────────────────────────────────────────────────────┐
+//! │      porter                  guest                 clean-up           │
+//! ╞═══════════════════════════════════════════════════════════════════════╡
+//! │ 1    open                                                             │
+//! │ 2                            opened                                   │
+//! │ 3                              poll with w0                           │
+//! │ 4                              see [0b0]                              │
+//! │ 5                              clone w0 of guest                      │
+//! │ 6      lock [0b0] -> [0b1]                                            │
+//! │ 7    = ()                                                             │
+//! │ 8                              lock [0b1]                             │
+//! │ 9                              pending                                │
+//! │ 10                             waits                                  │
+//! │ 11                                                   drop w0 of guest │
+//! │ 12                                                   drop w0 of guest │
+//! └───────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! A primitive that knows nothing of backends, of any crate, is run by
+//! [`check_foreign`], which needs a [`Subject`] and no [`Family`].
+//!
+//! # Programs
+//!
+//! A program is a few participants with a few operations each: `open/opened`
+//! is one operation of each of two. Where an operation is a future, it is
+//! carried out in every [`Manner`]: awaited, polled again with another waker,
+//! dropped after so many polls, dropped once its waker has been called, or with
+//! a waker that panics. All programs within a [`Bound`] are enumerated, those
+//! that differ by an exchange of equal participants once, smallest first; so
+//! the first that fails is one of the smallest. Larger ones are drawn, always
+//! the same ones, and shrunk where they fail.
+//!
+//! # Engines
+//!
+//! | [`Mode`] | [`Engine`] | executions | the lock |
+//! | --- | --- | --- | --- |
+//! | `Steps` | `sequential` | all orders of whole steps, on one thread | `Native`, or any |
+//! | `Sections` | `loom` | all orders of sections | abstract |
+//! | `Accesses` | `loom` | all orders of accesses, with their memory orderings | the real one, over loom's atomics |
+//! | `Exhaustive` | `shuttle` | all orders of sections | abstract |
+//! | `Random`, `Pct` | `shuttle` | drawn, of larger programs | abstract |
+//! | `Threads` | `stress` | as they come, on real threads | `Native`, or any |
+//!
+//! Of orders that differ by an exchange of neighbouring sections on different
+//! locks, or that both only read, one is enough to see every state; the three
+//! exhaustive modes over locks leave out (some of) the others.
+//!
+//! # Judgement
+//!
+//! No participant blocks the engine. One whose operation is pending is
+//! suspended, and polled again when its latest waker is called and not before.
+//! When nobody moves any more the execution is judged:
+//!
+//! - There must be an order of the operations in which the specification
+//!   answers what the primitive did, each between its first section and its
+//!   last (Herlihy and Wing's linearizability). Under `Accesses`, where memory
+//!   orderings are explored and there is no time, each participant's own order
+//!   is all that counts.
+//! - At the end of that order nobody who is suspended may be able to go on
+//!   ([`Spec::is_due`]). Whoever could has lost a wake-up.
+//! - No waker is called, cloned or dropped in a section, and no [`Value`] is
+//!   dropped in one.
+//! - Every waker, value and lock is gone at the end, each [`Value`] dropped
+//!   once.
+//!
+//! The first violation of an execution is what is reported, in a [`Class`].
+//!
+//! # What a verdict says
+//!
+//! [`Verdict::Complete`]: every order of every program within the bound that
+//! the report states, up to exchanges as above. [`Verdict::Bounded`]: a limit
+//! cut it short. [`Verdict::Sampled`]: so many were drawn. A run of nothing
+//! does not hold. The README of the project says at length what a verdict does
+//! not say.
 
 #![forbid(unsafe_code)]
 
+mod check;
+#[doc(hidden)]
 pub mod cli;
 mod engine;
 mod execution;
@@ -19,12 +265,10 @@ mod token;
 mod trace;
 mod verdict;
 
-pub use execution::{Probe, ProbePark, Value, Visit};
+pub use check::{check, check_foreign, explore, replay, replay_foreign};
+pub use execution::Value;
 pub use plan::{Engine, Mode, Plan, Profile};
-pub use program::{Bound, Hook, Manner, Program, Step};
-pub use registry::{Named, Planted, find, specimens as all_specimens, subjects as all_subjects};
-pub use run::{Entry, Of, Watch};
+pub use program::{Bound, Hook, Manner, Step};
 pub use spec::{Call, Spec, ValueId};
 pub use subject::{Family, Offer, Role, Runs, Started, Subject};
-pub use token::Token;
-pub use verdict::{Class, Counterexample, Report, SpecimenReport, Verdict, Violation};
+pub use verdict::{Class, Counterexample, Report, Verdict};

@@ -89,9 +89,9 @@ impl Manner {
 
 /// What each participant does.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Program {
+pub(crate) struct Program {
     /// A list of steps for each participant.
-    pub participants: Vec<Vec<Step>>,
+    pub(crate) participants: Vec<Vec<Step>>,
 }
 
 /// Which programs are enumerated.
@@ -134,13 +134,13 @@ impl fmt::Display for Bound {
 impl Program {
     /// How many operations it has.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.participants.iter().map(Vec::len).sum()
     }
 
     /// Whether it has none.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
@@ -172,7 +172,7 @@ impl Program {
     }
 
     /// Every program of the subject within the bound, smallest first.
-    pub fn enumerate<S: Subject>(subject: &S, bound: Bound) -> Vec<Self> {
+    pub(crate) fn enumerate<S: Subject>(subject: &S, bound: Bound) -> Vec<Self> {
         let roles = subject.roles(bound.participants);
         let lines: Vec<_> = roles
             .iter()
@@ -203,7 +203,7 @@ impl Program {
 
     /// One program of the given length for each participant, drawn with `draw`,
     /// which answers a number below the one it is given.
-    pub fn draw<S: Subject>(
+    pub(crate) fn draw<S: Subject>(
         subject: &S,
         bound: Bound,
         draw: &mut dyn FnMut(usize) -> usize,
@@ -232,7 +232,7 @@ impl Program {
     }
 
     /// The programs that are one step smaller, or simpler in one step.
-    pub fn smaller<S: Subject>(&self, subject: &S) -> Vec<Self> {
+    pub(crate) fn smaller<S: Subject>(&self, subject: &S) -> Vec<Self> {
         let roles = subject.roles(self.participants.len());
         let mut smaller = Vec::new();
         for (who, line) in self.participants.iter().enumerate() {
@@ -258,7 +258,7 @@ impl Program {
 
     /// The program as text, which [`parse`](Self::parse) reads.
     #[must_use]
-    pub fn text<Op>(&self, roles: &[Role<Op>]) -> String {
+    pub(crate) fn text<Op>(&self, roles: &[Role<Op>]) -> String {
         let lines: Vec<String> = self
             .participants
             .iter()
@@ -273,7 +273,7 @@ impl Program {
 
     /// Reads a program from text. None where it names what the roles have not.
     #[must_use]
-    pub fn parse<Op>(text: &str, roles: &[Role<Op>]) -> Option<Self> {
+    pub(crate) fn parse<Op>(text: &str, roles: &[Role<Op>]) -> Option<Self> {
         let lines: Vec<&str> = text.split('/').collect();
         if lines.len() != roles.len() {
             return None;

@@ -7,31 +7,31 @@ use crate::subjects::{notify::Notifies, oneshot::Oneshot, state_lock::Lock};
 use crate::verdict::Class;
 
 /// A subject by name.
-pub struct Named {
+pub(crate) struct Named {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// What it is, in a line.
-    pub about: &'static str,
+    pub(crate) about: &'static str,
     /// How it is run.
-    pub entry: Box<dyn Entry>,
+    pub(crate) entry: Box<dyn Entry>,
 }
 
 /// A specimen: a subject with what the verifier must say of it.
-pub struct Planted {
+pub(crate) struct Planted {
     /// The specimen; its name is that of its subject, a slash, and its own.
-    pub named: Named,
+    pub(crate) named: Named,
     /// The class it must be caught in; none where it must pass.
-    pub expected: Option<Class>,
+    pub(crate) expected: Option<Class>,
 }
 
 impl Planted {
     /// The engine that hunts specimens: the one that sees the most.
-    pub const MODE: Mode = Mode::Sections;
+    pub(crate) const MODE: Mode = Mode::Sections;
 
     /// Which programs it is hunted with. What must pass is shown a smaller
     /// bound than what is caught long before the end of a larger one.
     #[must_use]
-    pub fn plan(&self) -> Plan {
+    pub(crate) fn plan(&self) -> Plan {
         let plan = Plan::of(Self::MODE, Profile::Quick);
         let mut bound = plan.bound;
         if self.expected.is_none() {
@@ -55,7 +55,7 @@ impl std::fmt::Debug for Planted {
 
 /// Every subject.
 #[must_use]
-pub fn subjects() -> Vec<Named> {
+pub(crate) fn subjects() -> Vec<Named> {
     vec![
         Named {
             name: "state-lock".to_owned(),
@@ -77,7 +77,7 @@ pub fn subjects() -> Vec<Named> {
 
 /// Every specimen.
 #[must_use]
-pub fn specimens() -> Vec<Planted> {
+pub(crate) fn specimens() -> Vec<Planted> {
     Fault::ALL
         .into_iter()
         .map(|(name, fault, expected)| Planted {
@@ -96,7 +96,7 @@ pub fn specimens() -> Vec<Planted> {
 
 /// A subject or specimen by name.
 #[must_use]
-pub fn find(name: &str) -> Option<Named> {
+pub(crate) fn find(name: &str) -> Option<Named> {
     let specimens = specimens().into_iter().map(|planted| planted.named);
     subjects()
         .into_iter()

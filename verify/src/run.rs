@@ -18,17 +18,17 @@ use crate::verdict::{Counterexample, Report, Verdict};
 
 /// How far a run has come, for whoever watches.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub(crate) struct Watch {
     /// How many programs there are.
-    pub total: AtomicU64,
+    pub(crate) total: AtomicU64,
     /// How many are done.
-    pub programs: AtomicU64,
+    pub(crate) programs: AtomicU64,
     /// How many executions that took.
-    pub executions: AtomicU64,
+    pub(crate) executions: AtomicU64,
 }
 
 /// Something that can be run by name, under every engine.
-pub trait Entry: Send + Sync {
+pub(crate) trait Entry: Send + Sync {
     /// Runs it.
     fn run(&self, name: &str, mode: Mode, plan: &Plan, watch: &Watch) -> Report;
 
@@ -48,20 +48,11 @@ pub trait Entry: Send + Sync {
 
 /// A family of subjects as an entry.
 #[derive(Debug)]
-pub struct Of<F>(pub F);
+pub(crate) struct Of<F>(pub(crate) F);
 
 impl<F: Family> Entry for Of<F> {
     fn run(&self, name: &str, mode: Mode, plan: &Plan, watch: &Watch) -> Report {
-        dispatch(
-            &self.0,
-            mode,
-            RunAll {
-                name,
-                mode,
-                plan,
-                watch,
-            },
-        )
+        run(&self.0, name, mode, plan, watch)
     }
 
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
@@ -69,7 +60,7 @@ impl<F: Family> Entry for Of<F> {
     }
 
     fn replay(&self, token: &Token) -> Result<Counterexample, String> {
-        dispatch(&self.0, token.mode, Replay { token })
+        replay(&self.0, token)
     }
 
     fn roles(&self) -> Vec<(String, Vec<String>)> {
@@ -80,6 +71,28 @@ impl<F: Family> Entry for Of<F> {
             .map(|role| role.ops.iter().map(|offer| offer.name.to_owned()).collect());
         names.into_iter().zip(ops).collect()
     }
+}
+
+/// Runs one mode over a family of subjects.
+pub(crate) fn run<F: Family>(
+    family: &F,
+    name: &str,
+    mode: Mode,
+    plan: &Plan,
+    watch: &Watch,
+) -> Report {
+    let all = RunAll {
+        name,
+        mode,
+        plan,
+        watch,
+    };
+    dispatch(family, mode, all)
+}
+
+/// Runs one execution of a family again.
+pub(crate) fn replay<F: Family>(family: &F, token: &Token) -> Result<Counterexample, String> {
+    dispatch(family, token.mode, Replay { token })
 }
 
 /// Something to be done with a subject and the engine of a mode.

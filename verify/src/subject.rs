@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::future::Future;
 use std::hash::Hash;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use reveille::protocol::{Bits, BlockingBackend};
 
@@ -58,6 +59,43 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// The bits of the primitive's lock, for people.
     fn describe(&self, bits: Bits) -> String {
         format!("{:#b}", bits.get())
+    }
+}
+
+/// A subject that is shared is the same subject.
+impl<S: Subject> Subject for Arc<S> {
+    type Op = S::Op;
+    type Ret = S::Ret;
+    type Spec = S::Spec;
+    type Actor = S::Actor;
+
+    fn spec(&self) -> S::Spec {
+        (**self).spec()
+    }
+
+    fn roles(&self, participants: usize) -> Vec<Role<S::Op>> {
+        (**self).roles(participants)
+    }
+
+    fn actors(&self, participants: usize) -> Vec<S::Actor> {
+        (**self).actors(participants)
+    }
+
+    fn start<'a>(
+        &self,
+        actor: &'a mut S::Actor,
+        call: Call<'_, S::Op>,
+        value: &dyn Fn() -> Value,
+    ) -> Started<'a, S::Ret> {
+        (**self).start(actor, call, value)
+    }
+
+    fn follows(&self, role: &Role<S::Op>, before: &[Step], next: Step) -> bool {
+        (**self).follows(role, before, next)
+    }
+
+    fn describe(&self, bits: Bits) -> String {
+        (**self).describe(bits)
     }
 }
 

@@ -7,19 +7,19 @@ use crate::plan::Mode;
 /// What it takes to run one execution again. Everything that decides it is in
 /// the token; engines are deterministic, so its number is enough.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Token {
+pub(crate) struct Token {
     /// The subject or specimen.
-    pub subject: String,
+    pub(crate) subject: String,
     /// How it is run.
-    pub mode: Mode,
+    pub(crate) mode: Mode,
     /// The program, as text.
-    pub program: String,
+    pub(crate) program: String,
     /// The bound on preemptions under which the execution was come by.
-    pub preemptions: Option<usize>,
+    pub(crate) preemptions: Option<usize>,
     /// The seed of what is drawn.
-    pub seed: u64,
+    pub(crate) seed: u64,
     /// The number of the execution.
-    pub execution: u64,
+    pub(crate) execution: u64,
 }
 
 impl Token {
@@ -44,7 +44,7 @@ impl Token {
     /// # Errors
     ///
     /// What is wrong with it, in a sentence.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let damaged = |why: &str| {
             format!(
                 "the replay token `{text}` is damaged ({why}): copy it whole, as it was printed"

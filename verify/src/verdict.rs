@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use indicatif::HumanCount;
 use serde::Serialize;
 
 /// How much a run covered.
@@ -84,11 +85,11 @@ impl fmt::Display for Class {
 
 /// A rule that an execution broke.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
+pub(crate) struct Violation {
     /// Which kind.
-    pub class: Class,
+    pub(crate) class: Class,
     /// In a sentence. `{0}` stands for the first participant, and so on.
-    pub sentence: String,
+    pub(crate) sentence: String,
 }
 
 /// A program that fails, and how.
@@ -138,32 +139,75 @@ impl Report {
     pub fn holds(&self) -> bool {
         self.failures.is_empty() && self.programs > 0 && self.executions >= self.programs
     }
+
+    /// The run in a line.
+    pub(crate) fn line(&self) -> String {
+        let found = match self.failures.first() {
+            Some(failure) => format!("FAILS: {}", failure.class),
+            None if self.holds() => "holds".to_owned(),
+            None => "FAILS: nothing was run".to_owned(),
+        };
+        format!(
+            "{:<12} {:<20} {:<9} {:>8} programs {:>12} executions {:>7.2} s  {found}",
+            self.subject,
+            format!("{}/{}", self.engine, self.mode),
+            self.verdict,
+            HumanCount(self.programs).to_string(),
+            HumanCount(self.executions).to_string(),
+            self.seconds.as_secs_f64(),
+        )
+    }
+}
+
+/// What is needed to see why: the sentence, the program and the table.
+impl fmt::Display for Counterexample {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            class,
+            sentence,
+            program,
+            table,
+            ..
+        } = self;
+        write!(f, "{class}: {sentence}\nprogram: {program}\n{table}")
+    }
+}
+
+/// The run in a line; below it what failed, with the token that replays it.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.line())?;
+        for failure in &self.failures {
+            write!(f, "\n\n{failure}\nreplay: {}\n", failure.token)?;
+        }
+        Ok(())
+    }
 }
 
 /// What became of a planted fault.
 #[derive(Clone, Debug, Serialize)]
-pub struct SpecimenReport {
+pub(crate) struct SpecimenReport {
     /// The specimen.
-    pub name: String,
+    pub(crate) name: String,
     /// The class it must be caught in; none where it must pass.
-    pub expected: Option<Class>,
+    pub(crate) expected: Option<Class>,
     /// The class it was caught in; none where it passed.
-    pub found: Option<Class>,
+    pub(crate) found: Option<Class>,
     /// The program that caught it, or the number of programs it passed.
-    pub program: String,
+    pub(crate) program: String,
     /// How many executions that took.
-    pub executions: u64,
+    pub(crate) executions: u64,
     /// How long.
     #[serde(serialize_with = "seconds")]
-    pub seconds: Duration,
+    pub(crate) seconds: Duration,
     /// How it failed.
-    pub counterexample: Option<Counterexample>,
+    pub(crate) counterexample: Option<Counterexample>,
 }
 
 impl SpecimenReport {
     /// Whether the verifier saw what it must.
     #[must_use]
-    pub fn as_expected(&self) -> bool {
+    pub(crate) fn as_expected(&self) -> bool {
         self.expected == self.found && self.executions > 0
     }
 }

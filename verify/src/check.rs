@@ -1,0 +1,223 @@
+//! The verifier as a call: for tests of one's own primitives.
+
+use std::sync::Arc;
+
+use reveille::protocol::BlockingBackend;
+
+use crate::plan::{Mode, Plan, Profile};
+use crate::run::{self, Watch};
+use crate::subject::{Family, Subject};
+use crate::token::Token;
+use crate::verdict::{Counterexample, Report};
+
+/// Runs every engine over a primitive that is generic over its backend: a
+/// report for each way of running one.
+///
+/// `name` stands in the reports and in the replay tokens.
+///
+/// # Panics
+///
+/// Panics where `name` is empty, or has a character that replay tokens are
+/// divided by: a colon, a quotation mark or white space.
+///
+/// # Examples
+///
+/// In the [documentation of the crate](crate#a-primitive-of-ones-own).
+#[must_use]
+pub fn check<F: Family>(family: &F, name: &str, profile: Profile) -> Vec<Report> {
+    Mode::ALL
+        .into_iter()
+        .flat_map(|mode| {
+            let plans = family.plans(mode, profile).into_iter();
+            plans.map(move |plan| explore(family, name, mode, &plan))
+        })
+        .collect()
+}
+
+/// Runs one mode over a primitive, as far as `plan` says.
+///
+/// # Panics
+///
+/// As [`check`].
+///
+/// # Examples
+///
+/// In the [documentation of the crate](crate#a-primitive-of-ones-own).
+#[must_use]
+pub fn explore<F: Family>(family: &F, name: &str, mode: Mode, plan: &Plan) -> Report {
+    assert_is_name(name);
+    run::run(family, name, mode, plan, &Watch::default())
+}
+
+/// Runs a failing execution again, from the token of its [`Counterexample`].
+///
+/// # Errors
+///
+/// In a sentence: why the token cannot be run, or that it did not fail.
+///
+/// # Examples
+///
+/// In the [documentation of the crate](crate#a-primitive-of-ones-own).
+pub fn replay<F: Family>(family: &F, token: &str) -> Result<Counterexample, String> {
+    run::replay(family, &Token::parse(token)?)
+}
+
+/// Runs over a primitive that knows nothing of backends, of any crate.
+///
+/// Nothing is instrumented, so the engines are `sequential`, which runs the
+/// operations in every order but none of them beside another, and `stress`,
+/// which runs them on real threads, as they come. Operations that block their
+/// thread are left out.
+///
+/// # Panics
+///
+/// As [`check`].
+///
+/// # Examples
+///
+/// A mailbox that keeps the first waker it was polled with:
+///
+/// ```
+/// use std::future::poll_fn;
+/// use std::sync::{Arc, Mutex};
+/// use std::task::{Poll, Waker};
+///
+/// use reveille_verify::{
+///     Call, Class, Offer, Profile, Role, Spec, Started, Subject, Value, check_foreign,
+/// };
+///
+/// #[derive(Default)]
+/// struct Mailbox {
+///     full: bool,
+///     waiting: Option<Waker>,
+/// }
+///
+/// #[derive(Clone, Debug)]
+/// enum Op {
+///     Put,
+///     Take,
+/// }
+///
+/// struct Mail;
+///
+/// impl Subject for Mail {
+///     type Op = Op;
+///     type Ret = ();
+///     type Spec = MailSpec;
+///     type Actor = Arc<Mutex<Mailbox>>;
+///
+///     fn spec(&self) -> MailSpec {
+///         MailSpec
+///     }
+///
+///     fn roles(&self, _: usize) -> Vec<Role<Op>> {
+///         let put = vec![Offer::at_once("put", Op::Put)];
+///         let take = vec![Offer::future("take", Op::Take)];
+///         vec![
+///             Role { name: "sender", ops: put, kind: 0 },
+///             Role { name: "receiver", ops: take, kind: 1 },
+///         ]
+///     }
+///
+///     fn actors(&self, participants: usize) -> Vec<Self::Actor> {
+///         vec![Arc::default(); participants]
+///     }
+///
+///     fn start<'a>(
+///         &self,
+///         mailbox: &'a mut Self::Actor,
+///         call: Call<'_, Op>,
+///         _: &dyn Fn() -> Value,
+///     ) -> Started<'a, ()> {
+///         match call.op {
+///             Op::Put => {
+///                 let mut mailbox = mailbox.lock().unwrap();
+///                 mailbox.full = true;
+///                 let waiting = mailbox.waiting.take();
+///                 drop(mailbox);
+///                 Started::Done(waiting.into_iter().for_each(Waker::wake))
+///             }
+///             Op::Take => Started::future(poll_fn(|cx| {
+///                 let waker = cx.waker().clone();
+///                 let mut mailbox = mailbox.lock().unwrap();
+///                 if std::mem::take(&mut mailbox.full) {
+///                     return Poll::Ready(());
+///                 }
+///                 mailbox.waiting.get_or_insert(waker); // here
+///                 Poll::Pending
+///             })),
+///         }
+///     }
+/// }
+///
+/// /// Whether there is something in it.
+/// struct MailSpec;
+///
+/// impl Spec for MailSpec {
+///     type Op = Op;
+///     type Ret = ();
+///     type State = bool;
+///
+///     fn initial(&self) -> bool {
+///         false
+///     }
+///
+///     fn step(&self, &full: &bool, call: Call<'_, Op>) -> Vec<(bool, ())> {
+///         match call.op {
+///             Op::Put => vec![(true, ())],
+///             Op::Take if full => vec![(false, ())],
+///             Op::Take => vec![], // waits
+///         }
+///     }
+/// }
+///
+/// let reports = check_foreign(Mail, "mailbox", Profile::Quick);
+/// let failure = &reports[0].failures[0];
+/// assert_eq!(failure.class, Class::StaleWaker);
+/// assert_eq!(failure.program, "put/take.repoll");
+/// ```
+#[must_use]
+pub fn check_foreign<S: Subject>(subject: S, name: &str, profile: Profile) -> Vec<Report> {
+    check(&Foreign(Arc::new(subject)), name, profile)
+}
+
+/// [`replay`] for what [`check_foreign`] found.
+///
+/// # Errors
+///
+/// In a sentence: why the token cannot be run, or that it did not fail.
+pub fn replay_foreign<S: Subject>(subject: S, token: &str) -> Result<Counterexample, String> {
+    replay(&Foreign(Arc::new(subject)), token)
+}
+
+/// The same subject, whatever the backend.
+struct Foreign<S>(Arc<S>);
+
+impl<S: Subject> Family for Foreign<S> {
+    type On<B: BlockingBackend> = Arc<S>;
+
+    fn on<B: BlockingBackend>(&self) -> Arc<S> {
+        self.0.clone()
+    }
+
+    /// A thread that blocks in it is not seen to.
+    fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
+        match mode {
+            Mode::Steps | Mode::Threads => {
+                let mut plan = Plan::of(mode, profile);
+                plan.bound.blocking = false;
+                vec![plan]
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn assert_is_name(name: &str) {
+    let divides = |c: char| c == ':' || c == '\'' || c.is_whitespace();
+    assert!(
+        !name.is_empty() && !name.contains(divides),
+        "`{name}` cannot be the name of a subject: replay tokens are divided by colons, \
+         quotation marks and white space"
+    );
+}
