@@ -82,10 +82,10 @@ impl fmt::Display for Token {
     }
 }
 
-/// FNV-1a, folded: tells a slip of the hand, nothing more.
+/// FNV-1a: tells a slip of the hand, nothing more.
 fn checksum(text: &str) -> String {
     let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
     });
-    format!("{:04x}", (hash >> 16) ^ (hash & 0xffff))
+    format!("{hash:08x}")
 }
