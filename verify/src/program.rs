@@ -118,7 +118,8 @@ impl fmt::Display for Bound {
             operations,
             total,
             unusual,
-            ..
+            blocking,
+            hostile,
         } = self;
         write!(f, "{participants}x{operations}")?;
         if *total < participants * operations {
@@ -126,6 +127,12 @@ impl fmt::Display for Bound {
         }
         if unusual < total {
             write!(f, ", {unusual} unusual")?;
+        }
+        if !blocking {
+            f.write_str(", none blocking")?;
+        }
+        if !hostile {
+            f.write_str(", no panics")?;
         }
         Ok(())
     }
@@ -201,34 +208,37 @@ impl Program {
         programs
     }
 
-    /// One program of the given length for each participant, drawn with `draw`,
+    /// One program within the bound, as long as it allows, drawn with `draw`,
     /// which answers a number below the one it is given.
     pub(crate) fn draw<S: Subject>(
         subject: &S,
         bound: Bound,
         draw: &mut dyn FnMut(usize) -> usize,
     ) -> Self {
-        let participants = subject
-            .roles(bound.participants)
-            .iter()
-            .map(|role| {
-                let choices = choices(role, bound);
-                let mut line: Vec<Step> = Vec::new();
-                while line.len() < bound.operations {
-                    let allowed: Vec<_> = choices
-                        .iter()
-                        .copied()
-                        .filter(|&step| subject.follows(role, &line, step))
-                        .collect();
-                    if allowed.is_empty() {
-                        break;
-                    }
-                    line.push(allowed[draw(allowed.len())]);
-                }
-                line
-            })
-            .collect();
-        Self { participants }
+        let roles = subject.roles(bound.participants);
+        let choices: Vec<_> = roles.iter().map(|role| choices(role, bound)).collect();
+        let mut program = Self {
+            participants: vec![Vec::new(); roles.len()],
+        };
+        let mut growing: Vec<usize> = (0..roles.len()).collect();
+        while !growing.is_empty() && program.len() < bound.total {
+            let index = draw(growing.len());
+            let who = growing[index];
+            let line = &program.participants[who];
+            let usual = program.unusual() == bound.unusual;
+            let allowed: Vec<_> = choices[who]
+                .iter()
+                .copied()
+                .filter(|step| !usual || step.manner == Manner::Await)
+                .filter(|&step| subject.follows(&roles[who], line, step))
+                .collect();
+            if line.len() == bound.operations || allowed.is_empty() {
+                growing.swap_remove(index);
+                continue;
+            }
+            program.participants[who].push(allowed[draw(allowed.len())]);
+        }
+        program
     }
 
     /// The programs that are one step smaller, or simpler in one step.
