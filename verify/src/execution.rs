@@ -131,6 +131,28 @@ pub(crate) struct CallRecord {
     pub(crate) polls: usize,
 }
 
+#[cfg(test)]
+impl CallRecord {
+    /// A call that ended so, with a section at its first tick and one at its
+    /// last.
+    pub(crate) fn new(outcome: Outcome, first: Tick, last: Tick) -> Self {
+        let at = |tick| Span {
+            first: Some(tick),
+            last: tick,
+        };
+        Self {
+            outcome,
+            span: Span { last, ..at(first) },
+            first_poll: at(first),
+            drop: at(last),
+            part: Part::FirstPoll,
+            latest_waker: 0,
+            stale_wake: false,
+            polls: 0,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Not ended: suspended, if the execution is quiescent.

@@ -261,6 +261,8 @@ mod spec;
 mod specimens;
 mod subject;
 mod subjects;
+#[cfg(test)]
+mod tests;
 mod token;
 mod trace;
 mod verdict;

@@ -1,0 +1,315 @@
+//! Programs: all of them, once, smallest first.
+
+use std::collections::HashSet;
+
+use reveille::protocol::Native;
+
+use super::numbers;
+use crate::execution::Value;
+use crate::plan::{Mode, Plan, Profile};
+use crate::program::{Bound, Manner, Program, Step};
+use crate::spec::{Call, Spec};
+use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subjects::{notify::Notifies, oneshot::Oneshot, state_lock::Lock};
+
+/// Roles to order: nothing of it is ever run.
+struct Toy {
+    roles: Vec<Role<()>>,
+    /// Whether the first operation of a role must come first.
+    ordered: bool,
+}
+
+impl Subject for Toy {
+    type Op = ();
+    type Ret = ();
+    type Spec = Nothing;
+    type Actor = ();
+
+    fn spec(&self) -> Nothing {
+        Nothing
+    }
+
+    fn roles(&self, _: usize) -> Vec<Role<()>> {
+        self.roles.clone()
+    }
+
+    fn actors(&self, participants: usize) -> Vec<()> {
+        vec![(); participants]
+    }
+
+    fn start<'a>(&self, (): &'a mut (), _: Call<'_, ()>, _: &dyn Fn() -> Value) -> Started<'a, ()> {
+        Started::Done(())
+    }
+
+    fn follows(&self, _: &Role<()>, before: &[Step], next: Step) -> bool {
+        !self.ordered || before.is_empty() == (next.op == 0)
+    }
+}
+
+struct Nothing;
+
+impl Spec for Nothing {
+    type Op = ();
+    type Ret = ();
+    type State = ();
+
+    fn initial(&self) {}
+
+    fn step(&self, (): &(), _: Call<'_, ()>) -> Vec<((), ())> {
+        vec![((), ())]
+    }
+}
+
+fn role(kind: usize, ops: &[Offer<()>]) -> Role<()> {
+    Role {
+        name: "role",
+        ops: ops.to_vec(),
+        kind,
+    }
+}
+
+const ONCE: Offer<()> = Offer::at_once("once", ());
+const OTHER: Offer<()> = Offer::at_once("other", ());
+const WAIT: Offer<()> = Offer::future("wait", ());
+const BLOCK: Offer<()> = Offer::blocking("block", ());
+
+fn toy(roles: Vec<Role<()>>) -> Toy {
+    Toy {
+        roles,
+        ordered: false,
+    }
+}
+
+const BOUND: Bound = Bound {
+    participants: 2,
+    operations: 2,
+    total: 4,
+    unusual: 4,
+    blocking: true,
+    hostile: true,
+};
+
+fn count(subject: &Toy, bound: Bound) -> usize {
+    Program::enumerate(subject, bound).len()
+}
+
+/// Counted by hand.
+#[test]
+fn there_are_as_many_as_there_should_be() {
+    // Nothing, `once` and `once,once` for each of two: nine less the empty one.
+    let different = toy(vec![role(0, &[ONCE]), role(1, &[ONCE])]);
+    assert_eq!(count(&different, BOUND), 8);
+    // Where they are equal, 3 of these are exchanges of others.
+    let equal = toy(vec![role(0, &[ONCE]), role(0, &[ONCE])]);
+    assert_eq!(count(&equal, BOUND), 5);
+    // Three equal ones with one operation each at most: none, one, two, three.
+    let three = toy(vec![role(0, &[ONCE]); 3]);
+    let one_each = Bound {
+        operations: 1,
+        ..BOUND
+    };
+    assert_eq!(count(&three, one_each), 3);
+    // At most three in all: without `once,once/once,once`.
+    let total = Bound { total: 3, ..BOUND };
+    assert_eq!(count(&different, total), 7);
+
+    // A future in eight manners, five of them without panics.
+    let waits = toy(vec![role(0, &[WAIT]), role(1, &[ONCE])]);
+    assert_eq!(count(&waits, one_each), 9 * 2 - 1);
+    let tame = Bound {
+        hostile: false,
+        ..one_each
+    };
+    assert_eq!(count(&waits, tame), 6 * 2 - 1);
+    // Only awaited.
+    let usual = Bound {
+        unusual: 0,
+        ..one_each
+    };
+    assert_eq!(count(&waits, usual), 2 * 2 - 1);
+
+    let blocks = toy(vec![role(0, &[BLOCK]), role(1, &[ONCE])]);
+    assert_eq!(count(&blocks, one_each), 3);
+    let idle = Bound {
+        blocking: false,
+        ..one_each
+    };
+    assert_eq!(count(&blocks, idle), 1);
+}
+
+#[test]
+fn only_what_may_follow_does() {
+    let subject = Toy {
+        roles: vec![role(0, &[ONCE, OTHER])],
+        ordered: true,
+    };
+    let bound = Bound {
+        operations: 3,
+        ..BOUND
+    };
+    let texts: Vec<_> = Program::enumerate(&subject, bound)
+        .iter()
+        .map(|program| program.text(&subject.roles))
+        .collect();
+    assert_eq!(texts, ["once", "once,other", "once,other,other"]);
+}
+
+/// Every program of three equal participants is, up to an exchange, exactly one
+/// of those enumerated.
+#[test]
+fn of_programs_that_differ_by_an_exchange_one_is_there() {
+    let subject = |kinds: [usize; 3]| {
+        let roles = kinds.map(|kind| role(kind, &[ONCE, WAIT]));
+        toy(roles.to_vec())
+    };
+    let bound = Bound {
+        operations: 1,
+        ..BOUND
+    };
+    // All different: every program there is.
+    let all = Program::enumerate(&subject([0, 1, 2]), bound);
+    let kept = Program::enumerate(&subject([0, 0, 0]), bound);
+    let sorted = |program: &Program| {
+        let mut lines = program.participants.clone();
+        lines.sort();
+        lines
+    };
+    let classes: HashSet<_> = all.iter().map(sorted).collect();
+    let kept_classes: HashSet<_> = kept.iter().map(sorted).collect();
+    assert_eq!(kept_classes, classes);
+    assert_eq!(kept.len(), classes.len(), "none comes twice");
+    assert!(kept.len() < all.len() / 4);
+}
+
+#[test]
+fn the_smallest_come_first_and_none_twice() {
+    fn check<S: Subject>(subject: &S, bound: Bound) {
+        let roles = subject.roles(bound.participants);
+        let programs = Program::enumerate(subject, bound);
+        assert!(programs.is_sorted_by_key(Program::len));
+        let different: HashSet<_> = programs.iter().collect();
+        assert_eq!(different.len(), programs.len());
+        for program in &programs {
+            within(subject, bound, program);
+            let text = program.text(&roles);
+            assert_eq!(Program::parse(&text, &roles).as_ref(), Some(program));
+        }
+    }
+    for mode in [Mode::Steps, Mode::Sections, Mode::Accesses] {
+        let bound = Plan::of(mode, Profile::Quick).bound;
+        check(&Oneshot.on::<Native>(), bound);
+        check(&Lock.on::<Native>(), bound);
+        let small = Bound {
+            total: 3,
+            unusual: 1,
+            ..bound
+        };
+        check(&Notifies.on::<Native>(), small);
+    }
+}
+
+/// Whether a program keeps to a bound and to what its subject allows.
+fn within<S: Subject>(subject: &S, bound: Bound, program: &Program) {
+    let roles = subject.roles(bound.participants);
+    let text = program.text(&roles);
+    let steps = || program.participants.iter().flatten();
+    let unusual = steps().filter(|step| step.manner != Manner::Await).count();
+    assert!(!program.is_empty());
+    assert!(program.len() <= bound.total, "{text} is too long");
+    assert!(unusual <= bound.unusual, "{text} is too unusual");
+    for (line, role) in program.participants.iter().zip(&roles) {
+        assert!(line.len() <= bound.operations, "{text} is too long");
+        for (index, step) in line.iter().enumerate() {
+            let follows = subject.follows(role, &line[..index], *step);
+            assert!(follows, "{text} is not allowed");
+            let hostile = matches!(step.manner, Manner::Hostile(_));
+            assert!(bound.hostile || !hostile, "{text} panics");
+        }
+    }
+}
+
+#[test]
+fn a_bound_says_what_it_leaves_out() {
+    assert_eq!(BOUND.to_string(), "2x2");
+    let cut = Bound {
+        total: 3,
+        unusual: 1,
+        blocking: false,
+        hostile: false,
+        ..BOUND
+    };
+    let text = "2x2, 3 in all, 1 unusual, none blocking, no panics";
+    assert_eq!(cut.to_string(), text);
+}
+
+/// The bound of a run is stated with its verdict, so what is drawn keeps to it.
+#[test]
+fn what_is_drawn_is_within_the_bound() {
+    let bounds = [
+        BOUND,
+        Bound {
+            participants: 3,
+            operations: 4,
+            total: 8,
+            ..BOUND
+        },
+        Bound {
+            operations: 4,
+            total: 8,
+            unusual: 2,
+            hostile: false,
+            ..BOUND
+        },
+    ];
+    for bound in bounds {
+        let mut draw = numbers(7);
+        let mut longest = 0;
+        for _ in 0..1_000 {
+            let program = Program::draw(&Lock.on::<Native>(), bound, &mut draw);
+            within(&Lock.on::<Native>(), bound, &program);
+            longest = longest.max(program.len());
+            let program = Program::draw(&Oneshot.on::<Native>(), bound, &mut draw);
+            within(&Oneshot.on::<Native>(), bound, &program);
+        }
+        assert_eq!(longest, bound.total, "the bound is made use of");
+    }
+}
+
+#[test]
+fn what_is_smaller_is_smaller_and_allowed() {
+    let subject = Oneshot.on::<Native>();
+    let bound = Plan::of(Mode::Random, Profile::Quick).bound;
+    let weight = |program: &Program| {
+        let steps = program.participants.iter().flatten();
+        let unusual = steps.filter(|step| step.manner != Manner::Await).count();
+        (program.len(), unusual)
+    };
+    let mut draw = numbers(11);
+    for _ in 0..200 {
+        let program = Program::draw(&subject, bound, &mut draw);
+        for smaller in program.smaller(&subject) {
+            within(&subject, bound, &smaller);
+            assert!(weight(&smaller) < weight(&program));
+        }
+    }
+}
+
+#[test]
+fn what_is_not_a_program_is_not_read() {
+    let roles = Oneshot.on::<Native>().roles(2);
+    for text in [
+        "",
+        "send",
+        "send/recv/recv",
+        "sent/recv",
+        "send/recv.twice",
+        "send recv",
+        "recv/send",
+    ] {
+        assert_eq!(Program::parse(text, &roles), None, "{text}");
+    }
+    for text in ["/", "send/", "/recv", "closed.cancel,send/recv.repoll"] {
+        let program = Program::parse(text, &roles).expect("it is one");
+        assert_eq!(program.text(&roles), text);
+    }
+}

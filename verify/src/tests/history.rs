@@ -1,0 +1,361 @@
+//! The judge: histories that have an explanation, and histories that have none.
+
+use std::collections::HashSet;
+
+use super::numbers;
+use crate::execution::{CallRecord, Outcome, Tick};
+use crate::judge::{Operation, Order, judge};
+use crate::spec::{Call, Spec};
+use crate::verdict::Class;
+
+/// A variable that can also be waited for, until it is not zero.
+#[derive(Clone, Debug)]
+enum Op {
+    Write(u8),
+    Read,
+    /// Answers what it finds, and leaves zero.
+    Take,
+}
+
+struct Variable;
+
+impl Spec for Variable {
+    type Op = Op;
+    type Ret = u8;
+    type State = u8;
+
+    fn initial(&self) -> u8 {
+        0
+    }
+
+    fn step(&self, &value: &u8, call: Call<'_, Op>) -> Vec<(u8, u8)> {
+        match call.op {
+            Op::Write(new) => vec![(*new, 0)],
+            Op::Read => vec![(value, value)],
+            Op::Take if value == 0 => Vec::new(),
+            Op::Take => vec![(0, value)],
+        }
+    }
+
+    /// Giving up a `take` resets it: what a cancellation does can be told.
+    fn cancel(&self, &value: &u8, call: Call<'_, Op>) -> Vec<u8> {
+        match call.op {
+            Op::Take => vec![0],
+            _ => vec![value],
+        }
+    }
+}
+
+/// An operation of a history.
+#[derive(Clone, Debug)]
+struct Did {
+    op: Op,
+    ret: Option<u8>,
+    record: CallRecord,
+}
+
+fn did(op: Op, ret: u8, first: Tick, last: Tick) -> Did {
+    Did {
+        op,
+        ret: Some(ret),
+        record: CallRecord::new(Outcome::Done, first, last),
+    }
+}
+
+fn write(value: u8, first: Tick, last: Tick) -> Did {
+    did(Op::Write(value), 0, first, last)
+}
+
+fn read(value: u8, first: Tick, last: Tick) -> Did {
+    did(Op::Read, value, first, last)
+}
+
+/// A `take` without an answer, polled once.
+fn take(outcome: Outcome, first: Tick, last: Tick) -> Did {
+    let mut record = CallRecord::new(outcome, first, last);
+    record.polls = 1;
+    Did {
+        op: Op::Take,
+        ret: None,
+        record,
+    }
+}
+
+/// The class in which a history is refused.
+fn verdict(history: &[Vec<Did>], order: Order) -> Result<(), Class> {
+    let history: Vec<Vec<_>> = history
+        .iter()
+        .map(|line| {
+            let operations = line.iter().map(|did| Operation {
+                op: &did.op,
+                name: format!("{:?}", did.op),
+                record: did.record.clone(),
+                ret: did.ret,
+            });
+            operations.collect()
+        })
+        .collect();
+    judge(&Variable, &history, order).map_err(|violation| violation.class)
+}
+
+#[track_caller]
+fn judged(
+    history: &[Vec<Did>],
+    in_real_time: Result<(), Class>,
+    in_program_order: Result<(), Class>,
+) {
+    assert_eq!(verdict(history, Order::RealTime), in_real_time);
+    assert_eq!(verdict(history, Order::Program), in_program_order);
+}
+
+const WRONG: Result<(), Class> = Err(Class::WrongResult);
+
+#[test]
+fn what_overlaps_may_come_in_either_order() {
+    judged(&[vec![write(1, 1, 4)], vec![read(0, 2, 3)]], Ok(()), Ok(()));
+    judged(&[vec![write(1, 1, 4)], vec![read(1, 2, 3)]], Ok(()), Ok(()));
+    // But in one of them.
+    judged(&[vec![write(1, 1, 4)], vec![read(2, 2, 3)]], WRONG, WRONG);
+}
+
+#[test]
+fn what_came_before_came_before() {
+    judged(&[vec![write(1, 1, 2)], vec![read(1, 3, 4)]], Ok(()), Ok(()));
+    judged(&[vec![write(1, 1, 2)], vec![read(0, 3, 4)]], WRONG, Ok(()));
+    judged(&[vec![read(1, 1, 2)], vec![write(1, 3, 4)]], WRONG, Ok(()));
+    // The order of one participant counts in any case.
+    judged(&[vec![write(1, 1, 2), read(0, 3, 4)]], WRONG, WRONG);
+}
+
+#[test]
+fn nobody_sees_the_new_and_then_the_old() {
+    let one_reader = [vec![write(1, 1, 10)], vec![read(1, 2, 3), read(0, 4, 5)]];
+    judged(&one_reader, WRONG, WRONG);
+    let two_readers = [
+        vec![write(1, 1, 10)],
+        vec![read(1, 2, 3)],
+        vec![read(0, 4, 5)],
+    ];
+    judged(&two_readers, WRONG, Ok(()));
+    let old_first = [
+        vec![write(1, 1, 10)],
+        vec![read(0, 2, 3)],
+        vec![read(1, 4, 5)],
+    ];
+    judged(&old_first, Ok(()), Ok(()));
+}
+
+#[test]
+fn a_chain_of_three_orders_the_ends() {
+    // Each step is forced by the one before, though the ends overlap nothing.
+    let chain = [
+        vec![write(1, 1, 2)],
+        vec![did(Op::Take, 1, 3, 4)],
+        vec![read(1, 5, 6)],
+    ];
+    judged(&chain, WRONG, Ok(()));
+}
+
+#[test]
+fn who_waits_must_not_be_able_to_go_on() {
+    let waits = take(Outcome::Pending, 1, 1);
+    judged(&[vec![], vec![waits.clone()]], Ok(()), Ok(()));
+    let lost = Err(Class::LostWakeUp);
+    judged(&[vec![write(1, 2, 3)], vec![waits.clone()]], lost, lost);
+    // Somebody else took it.
+    let taken = [
+        vec![write(1, 2, 3)],
+        vec![waits.clone()],
+        vec![did(Op::Take, 1, 4, 5)],
+    ];
+    judged(&taken, Ok(()), Ok(()));
+    // One explanation in which it cannot go on is enough.
+    let either = [
+        vec![write(1, 2, 5)],
+        vec![write(0, 3, 4)],
+        vec![waits.clone()],
+    ];
+    judged(&either, Ok(()), Ok(()));
+    // In that order it can, and no other is left.
+    let after = [vec![write(0, 2, 3), write(1, 4, 5)], vec![waits]];
+    judged(&after, lost, lost);
+}
+
+#[test]
+fn why_it_waits_is_told_apart() {
+    let waits = take(Outcome::Pending, 1, 1);
+    let mut stale = waits.clone();
+    stale.record.stale_wake = true;
+    let class = |history: &[Vec<Did>]| verdict(history, Order::RealTime);
+    let open = || vec![write(1, 4, 5)];
+
+    assert_eq!(
+        class(&[open(), vec![waits.clone()]]),
+        Err(Class::LostWakeUp)
+    );
+    assert_eq!(
+        class(&[open(), vec![stale.clone()]]),
+        Err(Class::StaleWaker)
+    );
+    let cancelled = vec![take(Outcome::Cancelled, 2, 3)];
+    assert_eq!(
+        class(&[open(), vec![stale], cancelled]),
+        Err(Class::CancellationRace)
+    );
+    // A future that was never polled has taken part in nothing.
+    let mut unpolled = take(Outcome::Cancelled, 2, 3);
+    unpolled.record.polls = 0;
+    assert_eq!(
+        class(&[open(), vec![waits.clone()], vec![unpolled]]),
+        Err(Class::LostWakeUp)
+    );
+    // The unwound one may have taken nothing at all.
+    let mut unwound = take(Outcome::Unclear, 2, 3);
+    unwound.op = Op::Read;
+    assert_eq!(
+        class(&[open(), vec![waits], vec![unwound]]),
+        Err(Class::Panic)
+    );
+}
+
+#[test]
+fn a_wrong_result_is_laid_to_a_cancellation_or_a_panic_if_there_was_one() {
+    let wrong = || vec![read(7, 4, 5)];
+    let class = |other: Did| verdict(&[wrong(), vec![other]], Order::RealTime);
+    assert_eq!(class(read(0, 1, 2)), WRONG);
+    assert_eq!(
+        class(take(Outcome::Cancelled, 1, 2)),
+        Err(Class::CancellationRace)
+    );
+    assert_eq!(class(take(Outcome::Unclear, 1, 2)), Err(Class::Panic));
+}
+
+#[test]
+fn giving_up_does_what_the_specification_says() {
+    let given_up = || vec![take(Outcome::Cancelled, 1, 4)];
+    // It resets the variable, at its drop: after the write.
+    judged(
+        &[vec![write(1, 2, 3), read(0, 5, 6)], given_up()],
+        Ok(()),
+        Ok(()),
+    );
+    let class = Err(Class::CancellationRace);
+    judged(
+        &[vec![write(1, 2, 3), read(1, 5, 6)], given_up()],
+        class,
+        Ok(()),
+    );
+    judged(
+        &[vec![write(1, 2, 3), read(2, 5, 6)], given_up()],
+        class,
+        class,
+    );
+}
+
+#[test]
+fn what_a_panic_went_through_may_have_happened_or_not() {
+    let unclear = |op| {
+        let mut did = take(Outcome::Unclear, 1, 2);
+        did.op = op;
+        vec![did]
+    };
+    for seen in [0, 1] {
+        let history = [unclear(Op::Write(1)), vec![read(seen, 3, 4)]];
+        judged(&history, Ok(()), Ok(()));
+    }
+    // Even later than it ended: what it left behind may still take effect.
+    let late = [unclear(Op::Write(1)), vec![read(0, 3, 4), read(1, 5, 6)]];
+    judged(&late, Ok(()), Ok(()));
+    // But not before it began, and not twice.
+    let early = [vec![read(1, 1, 2)], {
+        let mut did = unclear(Op::Write(1));
+        did[0].record = CallRecord::new(Outcome::Unclear, 3, 4);
+        did
+    }];
+    judged(&early, Err(Class::Panic), Ok(()));
+    let twice = [
+        unclear(Op::Write(1)),
+        vec![read(1, 3, 4), write(0, 5, 6), read(1, 7, 8)],
+    ];
+    judged(&twice, Err(Class::Panic), Err(Class::Panic));
+}
+
+/// Every order of the operations that keeps to the order asked for, one by one:
+/// slow, and plainly right.
+fn explained(history: &[Vec<Did>], order: Order) -> bool {
+    fn extend(history: &[Vec<Did>], order: Order, at: &mut Vec<usize>, state: u8) -> bool {
+        let mut rest = false;
+        for who in 0..history.len() {
+            let Some(did) = history[who].get(at[who]) else {
+                continue;
+            };
+            rest = true;
+            let later = |other: &Did| other.record.span.last < did.record.span.first.unwrap_or(0);
+            let overtaken = (0..history.len())
+                .any(|other| history[other][at[other]..].iter().any(later) && other != who);
+            if order == Order::RealTime && overtaken {
+                continue;
+            }
+            let call = Call {
+                who,
+                index: at[who],
+                op: &did.op,
+            };
+            for (next, ret) in Variable.step(&state, call) {
+                if Some(ret) == did.ret {
+                    at[who] += 1;
+                    let found = extend(history, order, at, next);
+                    at[who] -= 1;
+                    if found {
+                        return true;
+                    }
+                }
+            }
+        }
+        !rest
+    }
+    extend(history, order, &mut vec![0; history.len()], 0)
+}
+
+/// The judge's search remembers states and leaves out what it has seen; here it
+/// is held against one that does neither.
+#[test]
+fn it_says_what_a_plain_search_says() {
+    let mut draw = numbers(3);
+    let mut seen = HashSet::new();
+    for _ in 0..20_000 {
+        let participants = 2 + draw(2);
+        let mut moments: Vec<Tick> = (1..=24).collect();
+        for at in (1..moments.len()).rev() {
+            moments.swap(at, draw(at + 1));
+        }
+        let history: Vec<Vec<Did>> = (0..participants)
+            .map(|_| {
+                let length = 1 + draw(3);
+                let mut own: Vec<Tick> = moments.split_off(moments.len() - 2 * length);
+                own.sort_unstable();
+                own.chunks(2)
+                    .map(|span| {
+                        let value = u8::try_from(draw(3)).expect("below 3");
+                        match draw(3) {
+                            0 => write(value, span[0], span[1]),
+                            1 => read(value, span[0], span[1]),
+                            _ => did(Op::Take, value, span[0], span[1]),
+                        }
+                    })
+                    .collect()
+            })
+            .collect();
+        for order in [Order::RealTime, Order::Program] {
+            let verdict = verdict(&history, order);
+            let explained = explained(&history, order);
+            assert_eq!(verdict.is_ok(), explained, "{order:?}: {history:?}");
+            seen.insert((order == Order::RealTime, explained));
+        }
+    }
+    assert_eq!(
+        seen.len(),
+        4,
+        "good and bad ones were drawn, in both orders"
+    );
+}

@@ -1,0 +1,17 @@
+//! Tests of what is inside; `verify/tests/` has those of what shows outside.
+
+mod enumeration;
+mod history;
+mod reports;
+mod tokens;
+
+/// Marsaglia's xorshift: the same numbers everywhere and always.
+fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    move |below| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state >> 33).expect("31 bits") % below
+    }
+}
