@@ -29,6 +29,8 @@ use crate::task::JoinError;
 ///   other task.
 /// - The handle answers only when the task's future has been dropped.
 /// - Spawned tasks make progress while `block_on` waits.
+/// - `block_on` within a future that the executor runs panics, and harms neither
+///   future nor executor.
 pub trait Executor {
     /// The future of a spawned task's outcome. Dropped, it leaves the task
     /// running.
@@ -56,8 +58,8 @@ pub trait Executor {
     ///
     /// # Panics
     ///
-    /// Panics, on most executors, when called inside a future that one of them
-    /// runs: `.await` it there. A panic of the future goes on to the caller.
+    /// Panics when called inside a future that this executor runs: `.await` it
+    /// there. A panic of the future goes on to the caller.
     ///
     /// # Examples
     ///

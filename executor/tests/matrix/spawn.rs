@@ -20,6 +20,7 @@ matrix! {
     a_handle_answers_with_the_output,
     block_on_takes_what_stays_on_the_thread,
     block_on_hands_a_panic_on_and_works_again,
+    block_on_inside_block_on_is_refused,
     a_task_outlives_its_handle,
     a_panic_is_the_outcome_of_the_task,
     a_panic_after_a_wait_is_the_outcome_of_the_task,
@@ -60,6 +61,16 @@ fn block_on_hands_a_panic_on_and_works_again<E: Executor>(executor: &E) {
     let payload = catch_unwind(panicking).expect_err("the future panics");
     assert_eq!(payload.downcast_ref(), Some(&7_u32));
     assert_eq!(executor.block_on(async { 7 }), 7);
+}
+
+fn block_on_inside_block_on_is_refused<E: Executor>(executor: &E) {
+    let outer = executor.block_on(async {
+        let inner = AssertUnwindSafe(|| executor.block_on(async {}));
+        catch_unwind(inner).expect_err("the outer future would stop");
+        executor.spawn(async { 7 }).await.unwrap()
+    });
+    assert_eq!(outer, 7);
+    assert_eq!(executor.block_on(async { 8 }), 8);
 }
 
 fn a_task_outlives_its_handle<E: Executor>(executor: &E) {

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Runs a check on a thread of its own, and fails where it does not end: with
 /// a lost wake-up it would keep the test for ever.
 pub(crate) fn in_time<T: Send + 'static>(check: impl FnOnce() -> T + Send + 'static) -> T {
-    const LIMIT: Duration = Duration::from_secs(60);
+    const LIMIT: Duration = Duration::from_secs(20);
     let (running, ended) = mpsc::channel::<()>();
     let check = thread::spawn(move || {
         let _running = running;
