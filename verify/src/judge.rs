@@ -175,7 +175,7 @@ fn points<S: Spec>(spec: &S, operations: &[Operation<'_, S::Op, S::Ret>]) -> Vec
                 });
             }
         };
-        if spec.has_begin() && polls > 0 {
+        if spec.begins(operation.op) && (polls > 0 || outcome != Outcome::Cancelled) {
             push(Act::Begin, first_poll, first_poll.last);
         }
         match outcome {

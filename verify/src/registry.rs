@@ -3,7 +3,7 @@
 use crate::plan::{Mode, Plan, Profile};
 use crate::run::{Entry, Of};
 use crate::specimens::oneshot::{Fault, Specimen};
-use crate::subjects::{notify::Notifies, oneshot::Oneshot, state_lock::Lock};
+use crate::subjects::{mutex::Mutexes, notify::Notifies, oneshot::Oneshot, state_lock::Lock};
 use crate::verdict::Class;
 
 /// A subject by name.
@@ -71,6 +71,16 @@ pub(crate) fn subjects() -> Vec<Named> {
             name: "notify".to_owned(),
             about: "reveille::Notify: one, last, all, and the permit",
             entry: Box::new(Of(Notifies)),
+        },
+        Named {
+            name: "mutex".to_owned(),
+            about: "reveille::Mutex, overtaken once at most",
+            entry: Box::new(Of(Mutexes(1))),
+        },
+        Named {
+            name: "mutex-strict".to_owned(),
+            about: "reveille::Mutex, first come, first served",
+            entry: Box::new(Of(Mutexes(0))),
         },
     ]
 }

@@ -44,9 +44,10 @@ pub trait Spec: Send + Sync + 'static {
         vec![state.clone()]
     }
 
-    /// Whether [`begin`](Self::begin) does anything. Where it does not, its
-    /// place in a history need not be searched for.
-    fn has_begin(&self) -> bool {
+    /// Whether [`begin`](Self::begin) does anything for this operation. Where
+    /// it does not, its place in a history need not be searched for.
+    fn begins(&self, op: &Self::Op) -> bool {
+        let _ = op;
         false
     }
 }

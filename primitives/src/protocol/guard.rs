@@ -297,19 +297,16 @@ impl<P: Pointer> Future for AcquireExclusive<P> {
             .pointer
             .as_ref()
             .expect("a lock future was polled after it was ready");
-        let taken = this
-            .acquiring
-            .poll(&pointer.guarded().core.permits, cx, "a lock future");
-        match taken {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(taken) => {
-                debug_assert!(taken.is_ok(), "the permits of a value are never closed");
-                let pointer = this.pointer.take().expect("it was there a moment ago");
-                // SAFETY: `acquiring` asks for every permit, of this pointer's
-                // value and no other, and has been given them just now.
-                Poll::Ready(unsafe { Exclusive::new(pointer) })
-            }
-        }
+        let permits = &pointer.guarded().core.permits;
+        match this.acquiring.poll(permits, cx, "a lock future") {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Ok(taken)) => taken.keep(),
+            Poll::Ready(Err(_)) => unreachable!("the permits of a value are never closed"),
+        };
+        let pointer = this.pointer.take().expect("it was there a moment ago");
+        // SAFETY: `acquiring` asks for every permit, of this pointer's value and
+        // no other, and has been given them just now.
+        Poll::Ready(unsafe { Exclusive::new(pointer) })
     }
 }
 

@@ -225,6 +225,9 @@ impl<S, B: Backend> StateLock<S, B> {
         loop {
             let poll = self.with(|section| f(section, &mut caller));
             if poll.is_ready() {
+                // Before the return, not in it: a waker that panics when it is
+                // dropped would otherwise leak what is being returned.
+                drop(caller);
                 return poll;
             }
             match caller.outcome() {

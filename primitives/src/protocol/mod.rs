@@ -77,7 +77,7 @@ pub use self::loom::{
 #[cfg(feature = "std")]
 pub use self::native::{Native, StdAtomics, StdLot, StdPark};
 pub use self::observed::{Observed, ObservedLock, Observer, Passage};
-pub use self::permits::{Acquiring, Closed, Permits, Refused};
+pub use self::permits::{Acquiring, Closed, Permits, Refused, Taken, describe_permits};
 #[cfg(feature = "shuttle")]
 pub use self::shuttle::{Shuttle, ShuttleLock, ShuttlePark};
 pub use self::spin::{Spin, SpinAtomics, SpinLot, SpinPark};

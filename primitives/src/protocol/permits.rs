@@ -125,6 +125,29 @@ impl Permits<DefaultBackend> {
     }
 }
 
+/// Names the bits of permits, for people.
+///
+/// # Errors
+///
+/// Those of writing.
+pub fn describe_permits(bits: Bits, f: &mut dyn core::fmt::Write) -> core::fmt::Result {
+    write!(f, "{} free", count(bits))?;
+    if overtakes(bits) > 0 {
+        write!(f, ", {} overtakes", overtakes(bits))?;
+    }
+    for (flag, name) in [
+        (QUEUED, "queued"),
+        (CLOSED, "closed"),
+        (WOKEN, "first woken"),
+        (DEBT, "debt"),
+    ] {
+        if bits.contains(flag) {
+            write!(f, ", {name}")?;
+        }
+    }
+    Ok(())
+}
+
 impl<B: Backend> Permits<B> {
     /// The most permits there can be.
     pub const MAX: usize = Bits::MAX / PERMIT;
@@ -365,6 +388,37 @@ impl<B: Backend> core::fmt::Debug for Permits<B> {
     }
 }
 
+/// Permits on their way to whoever acquired them. They are his from
+/// [`keep`](Self::keep) on; until then a panic of a waker, which can come when
+/// the section that took them has ended, gives them back (P8).
+#[must_use]
+pub struct Taken<'a, B: Backend> {
+    permits: &'a Permits<B>,
+    count: usize,
+}
+
+impl<B: Backend> Taken<'_, B> {
+    /// Hands them over: how many they are.
+    #[inline]
+    pub(crate) fn keep(self) -> usize {
+        core::mem::ManuallyDrop::new(self).count
+    }
+}
+
+impl<B: Backend> Drop for Taken<'_, B> {
+    fn drop(&mut self) {
+        self.permits.release(self.count);
+    }
+}
+
+impl<B: Backend> core::fmt::Debug for Taken<'_, B> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Taken")
+            .field("count", &self.count)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Somebody who wants permits.
 #[derive(Debug)]
 pub struct Acquiring {
@@ -396,17 +450,17 @@ impl Acquiring {
     ///
     /// Panics where it has been ready.
     #[inline]
-    pub(crate) fn poll<B: Backend>(
+    pub(crate) fn poll<'a, B: Backend>(
         &mut self,
-        permits: &Permits<B>,
+        permits: &'a Permits<B>,
         cx: &mut Context<'_>,
         name: &str,
-    ) -> Poll<Result<usize, Closed>> {
+    ) -> Poll<Result<Taken<'a, B>, Closed>> {
         match self.stage {
             Stage::Created => match permits.try_take(self.least, self.most) {
-                Ok(taken) => {
+                Ok(count) => {
                     self.stage = Stage::Done;
-                    return Poll::Ready(Ok(taken));
+                    return Poll::Ready(Ok(Taken { permits, count }));
                 }
                 Err(Refused::Closed) => {
                     self.stage = Stage::Done;
@@ -421,11 +475,11 @@ impl Acquiring {
     }
 
     #[cold]
-    fn poll_slow<B: Backend>(
+    fn poll_slow<'a, B: Backend>(
         &mut self,
-        permits: &Permits<B>,
+        permits: &'a Permits<B>,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<usize, Closed>> {
+    ) -> Poll<Result<Taken<'a, B>, Closed>> {
         let fresh = matches!(self.stage, Stage::Created);
         permits.lock.poll(cx, fresh, |section, caller| {
             let Section { bits, state, wakes } = section;
@@ -446,7 +500,7 @@ impl Acquiring {
                 }
                 caller.register(state.waiters.waker(waiter));
             }
-            ready
+            ready.map(|taken| taken.map(|count| Taken { permits, count }))
         })
     }
 

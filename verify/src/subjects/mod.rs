@@ -1,5 +1,6 @@
 //! The suite's own primitives, as subjects.
 
+pub(crate) mod mutex;
 pub(crate) mod notify;
 pub(crate) mod oneshot;
 pub(crate) mod state_lock;

@@ -260,8 +260,11 @@ impl Spec for NotifySpec {
         State::default()
     }
 
-    fn has_begin(&self) -> bool {
-        true
+    fn begins(&self, op: &Op) -> bool {
+        matches!(
+            op,
+            Op::Notified | Op::Enabled | Op::NotifiedOwned | Op::WaitUntil
+        )
     }
 
     /// A wait for the gate looks at it when it begins and when it is notified:

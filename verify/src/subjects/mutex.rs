@@ -1,0 +1,365 @@
+//! `reveille::Mutex`, every public operation that threads can share.
+//!
+//! The value is a count, to which whoever unlocks adds one: a holder that did
+//! not exclude the others, or did not see what the one before wrote, would
+//! answer a number that no order explains. Under loom the guard's accesses are
+//! watched besides.
+
+use std::sync::Arc;
+
+use reveille::mutex::{OwnedMappedMutexGuard, OwnedMutexGuard};
+use reveille::protocol::{Bits, BlockingBackend, describe_permits};
+use reveille::{Mutex, MutexGuard};
+
+use super::notify::queueing;
+use crate::execution::Value;
+use crate::plan::{Mode, Plan, Profile};
+use crate::spec::{Call, Spec};
+use crate::subject::{Family, Offer, Role, Started, Subject};
+
+/// `Mutex` over every backend, with a bound on overtaking.
+pub(crate) struct Mutexes(pub(crate) u8);
+
+impl Family for Mutexes {
+    type On<B: BlockingBackend> = MutexOn<B>;
+
+    fn on<B: BlockingBackend>(&self) -> Self::On<B> {
+        MutexOn {
+            bound: self.0,
+            backend: std::marker::PhantomData,
+        }
+    }
+
+    fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
+        queueing(mode, profile)
+    }
+}
+
+pub(crate) struct MutexOn<B> {
+    bound: u8,
+    backend: std::marker::PhantomData<fn() -> B>,
+}
+
+/// An operation. Those of the owned guard hold it from step to step; those of
+/// the borrowed one lock and unlock in one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    LockOwned,
+    TryLockOwned,
+    BlockingLockOwned,
+    Map,
+    Unlock,
+    Lock,
+    TryLock,
+    BlockingLock,
+    Waiting,
+    Granted,
+}
+
+/// What an operation answers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Ret {
+    /// There is nothing to do it to, or it has no result.
+    Unit,
+    /// The lock is held.
+    Locked,
+    /// It was not to be had.
+    Refused,
+    /// It was unlocked; the count found.
+    Unlocked(usize),
+    /// How many wait.
+    Waiting(usize),
+    /// Whether a grant is unseen.
+    Granted(bool),
+}
+
+/// What one participant holds.
+pub(crate) struct Actor<B: BlockingBackend> {
+    mutex: Arc<Mutex<usize, B>>,
+    held: Option<Held<B>>,
+}
+
+enum Held<B: BlockingBackend> {
+    Whole(OwnedMutexGuard<usize, B>),
+    Mapped(OwnedMappedMutexGuard<usize, usize, B>),
+}
+
+impl<B: BlockingBackend> Subject for MutexOn<B> {
+    type Op = Op;
+    type Ret = Ret;
+    type Spec = MutexSpec;
+    type Actor = Actor<B>;
+
+    fn spec(&self) -> MutexSpec {
+        MutexSpec { bound: self.bound }
+    }
+
+    fn roles(&self, participants: usize) -> Vec<Role<Op>> {
+        let role = Role {
+            name: "task",
+            kind: 0,
+            ops: vec![
+                Offer::future("lock_owned", Op::LockOwned),
+                Offer::at_once("unlock", Op::Unlock),
+                Offer::at_once("try_lock_owned", Op::TryLockOwned),
+                Offer::future("lock", Op::Lock).alias(),
+                Offer::at_once("try_lock", Op::TryLock),
+                Offer::blocking("blocking_lock", Op::BlockingLock),
+                Offer::blocking("blocking_lock_owned", Op::BlockingLockOwned),
+                Offer::at_once("map", Op::Map),
+                Offer::at_once("waiting", Op::Waiting),
+                Offer::at_once("granted", Op::Granted),
+            ],
+        };
+        vec![role; participants]
+    }
+
+    /// Whoever holds the lock does not wait for it, and nobody unlocks or maps
+    /// what no step before can have locked.
+    fn follows(
+        &self,
+        role: &Role<Op>,
+        before: &[crate::program::Step],
+        next: crate::program::Step,
+    ) -> bool {
+        let op = |step: &crate::program::Step| role.ops[step.op].op;
+        let may_hold = before.iter().rev().map(op).find_map(|op| match op {
+            Op::LockOwned | Op::TryLockOwned | Op::BlockingLockOwned => Some(true),
+            Op::Unlock => Some(false),
+            _ => None,
+        });
+        match op(&next) {
+            Op::Unlock | Op::Map => may_hold == Some(true),
+            Op::Waiting | Op::Granted => true,
+            _ => may_hold != Some(true),
+        }
+    }
+
+    fn describe(&self, bits: Bits) -> String {
+        let mut text = String::new();
+        describe_permits(bits, &mut text).expect("writing to a string does not fail");
+        text
+    }
+
+    fn actors(&self, participants: usize) -> Vec<Actor<B>> {
+        let mutex = Arc::new(Mutex::new_in(0, self.bound));
+        (0..participants)
+            .map(|_| Actor {
+                mutex: mutex.clone(),
+                held: None,
+            })
+            .collect()
+    }
+
+    fn start<'a>(
+        &self,
+        Actor { mutex, held }: &'a mut Actor<B>,
+        call: Call<'_, Op>,
+        _: &dyn Fn() -> Value,
+    ) -> Started<'a, Ret> {
+        let add = |guard: &mut usize| {
+            *guard += 1;
+            Ret::Unlocked(*guard - 1)
+        };
+        Started::Done(match call.op {
+            Op::LockOwned => {
+                let lock = mutex.clone().lock_owned();
+                return Started::future(async {
+                    *held = Some(Held::Whole(lock.await));
+                    Ret::Locked
+                });
+            }
+            Op::Lock => {
+                return Started::future(async move { add(&mut *mutex.lock().await) });
+            }
+            Op::TryLockOwned => match mutex.clone().try_lock_owned() {
+                Ok(guard) => {
+                    *held = Some(Held::Whole(guard));
+                    Ret::Locked
+                }
+                Err(_) => Ret::Refused,
+            },
+            Op::TryLock => match mutex.try_lock() {
+                Ok(mut guard) => add(&mut guard),
+                Err(_) => Ret::Refused,
+            },
+            Op::BlockingLock => {
+                let guard = mutex.blocking_lock();
+                add(&mut MutexGuard::map(guard, |count| count))
+            }
+            Op::BlockingLockOwned => {
+                *held = Some(Held::Whole(mutex.clone().blocking_lock_owned()));
+                Ret::Locked
+            }
+            Op::Map => {
+                *held = match held.take() {
+                    Some(Held::Whole(guard)) => {
+                        Some(Held::Mapped(OwnedMutexGuard::map(guard, |count| count)))
+                    }
+                    held => held,
+                };
+                Ret::Unit
+            }
+            Op::Unlock => match held.take() {
+                Some(Held::Whole(mut guard)) => add(&mut guard),
+                Some(Held::Mapped(mut guard)) => add(&mut guard),
+                None => Ret::Unit,
+            },
+            Op::Waiting => Ret::Waiting(mutex.waiting()),
+            Op::Granted => Ret::Granted(mutex.granted()),
+        })
+    }
+}
+
+/// What a mutex is, one operation at a time, with its bound: whoever is first
+/// in the queue is overtaken so often at most.
+pub(crate) struct MutexSpec {
+    bound: u8,
+}
+
+/// Its state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct State {
+    holder: Option<usize>,
+    count: usize,
+    /// Who waits, in order.
+    queue: Vec<usize>,
+    /// How often the first has been overtaken.
+    overtaken: u8,
+    /// Who locks and unlocks in one operation: while it lasts, the lock may be
+    /// found held.
+    passing: Vec<usize>,
+}
+
+impl State {
+    /// Takes somebody out of the queue.
+    fn leave(&mut self, who: usize) {
+        if self.queue.first() == Some(&who) {
+            self.overtaken = 0;
+        }
+        self.queue.retain(|&waiter| waiter != who);
+        self.passing.retain(|&passer| passer != who);
+        if self.queue.is_empty() {
+            self.overtaken = 0;
+        }
+    }
+
+    /// Whether somebody else is first in the queue.
+    fn is_behind(&self, who: usize) -> bool {
+        self.queue.first().is_some_and(|&first| first != who)
+    }
+
+    /// The state in which somebody has got past all who wait before him, if
+    /// the bound lets him.
+    fn passes(&self, who: usize, bound: u8) -> Option<Self> {
+        if self.holder.is_some() {
+            return None;
+        }
+        let mut next = self.clone();
+        if self.is_behind(who) {
+            if self.overtaken >= bound {
+                return None;
+            }
+            next.overtaken += 1;
+        }
+        next.leave(who);
+        Some(next)
+    }
+
+    /// The same for somebody who locks and unlocks in one: at which moment
+    /// between he locked, and whom he overtook by it, is not to be seen from
+    /// outside, so it does not count.
+    fn passes_by(&self, who: usize) -> Option<Self> {
+        self.holder.is_none().then(|| {
+            let mut next = self.clone();
+            next.leave(who);
+            next
+        })
+    }
+}
+
+impl Spec for MutexSpec {
+    type Op = Op;
+    type Ret = Ret;
+    type State = State;
+
+    fn initial(&self) -> State {
+        State::default()
+    }
+
+    fn begins(&self, op: &Op) -> bool {
+        !matches!(
+            op,
+            Op::Unlock | Op::Map | Op::Waiting | Op::Granted | Op::TryLockOwned
+        )
+    }
+
+    /// A free lock is owed to the first; what others may take, they need not be
+    /// given.
+    fn is_due(&self, state: &State, call: Call<'_, Op>) -> bool {
+        !self.step(state, call).is_empty() && !state.is_behind(call.who)
+    }
+
+    fn begin(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        let mut next = state.clone();
+        if matches!(call.op, Op::Lock | Op::TryLock | Op::BlockingLock) {
+            next.passing.push(call.who);
+        }
+        if *call.op != Op::TryLock {
+            next.queue.push(call.who);
+        }
+        vec![next]
+    }
+
+    fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        let mut next = state.clone();
+        next.leave(call.who);
+        vec![next]
+    }
+
+    fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
+        let passed = || state.passes(call.who, self.bound);
+        let locked = |mut next: State| {
+            next.holder = Some(call.who);
+            (next, Ret::Locked)
+        };
+        let counted = |mut next: State| {
+            next.count += 1;
+            (next, Ret::Unlocked(state.count))
+        };
+        let passed_by = || state.passes_by(call.who);
+        // Others in passing may hold the lock for a moment, or have used up the
+        // bound.
+        let others = state.passing.iter().any(|&passer| passer != call.who);
+        let refused = || {
+            let mut next = state.clone();
+            next.leave(call.who);
+            let may = others || state.holder.is_some() || state.is_behind(call.who);
+            may.then_some((next, Ret::Refused))
+        };
+        match call.op {
+            Op::LockOwned | Op::BlockingLockOwned => passed().map(locked).into_iter().collect(),
+            Op::Lock | Op::BlockingLock => passed_by().map(counted).into_iter().collect(),
+            Op::TryLockOwned => passed().map(locked).into_iter().chain(refused()).collect(),
+            Op::TryLock => passed_by()
+                .map(counted)
+                .into_iter()
+                .chain(refused())
+                .collect(),
+            Op::Map => vec![(state.clone(), Ret::Unit)],
+            Op::Unlock if state.holder == Some(call.who) => {
+                let mut next = state.clone();
+                next.holder = None;
+                vec![counted(next)]
+            }
+            Op::Unlock => vec![(state.clone(), Ret::Unit)],
+            Op::Waiting => (0..=state.queue.len())
+                .map(|n| (state.clone(), Ret::Waiting(n)))
+                .collect(),
+            // Whether the first has been handed the lock and not seen it.
+            Op::Granted => [false, !state.queue.is_empty()]
+                .map(|granted| (state.clone(), Ret::Granted(granted)))
+                .into(),
+        }
+    }
+}
