@@ -1,5 +1,7 @@
 //! What `oneshot` promises, whoever runs its two sides.
 
+#![forbid(unsafe_code)]
+
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! The contract of `Executor` itself, which every other check relies on.
 
+#![forbid(unsafe_code)]
+
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::hint::black_box;

@@ -1,5 +1,7 @@
 //! What more than one of the tests needs.
 
+#![forbid(unsafe_code)]
+
 use std::panic::resume_unwind;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
