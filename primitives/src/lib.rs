@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`oneshot`] | one value, from one task to another |
 //! | [`Mutex`] | a lock to be held across an `await` |
+//! | [`Semaphore`] | permits to be acquired and given back |
 //! | [`Notify`] | an event, without a value |
 //! | [`protocol`] | what all of them stand on, and what to build one's own on |
 //!
@@ -36,8 +37,12 @@ pub mod mutex;
 mod notify;
 pub mod oneshot;
 pub mod protocol;
+pub mod semaphore;
 
 pub use self::mutex::{
     MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard, TryLockError,
 };
 pub use self::notify::{Notified, Notify, OwnedNotified, WaitUntil};
+pub use self::semaphore::{
+    AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError,
+};

@@ -3,7 +3,9 @@
 use crate::plan::{Mode, Plan, Profile};
 use crate::run::{Entry, Of};
 use crate::specimens::oneshot::{Fault, Specimen};
-use crate::subjects::{mutex::Mutexes, notify::Notifies, oneshot::Oneshot, state_lock::Lock};
+use crate::subjects::{
+    mutex::Mutexes, notify::Notifies, oneshot::Oneshot, semaphore::Semaphores, state_lock::Lock,
+};
 use crate::verdict::Class;
 
 /// A subject by name.
@@ -81,6 +83,11 @@ pub(crate) fn subjects() -> Vec<Named> {
             name: "mutex-strict".to_owned(),
             about: "reveille::Mutex, first come, first served",
             entry: Box::new(Of(Mutexes(0))),
+        },
+        Named {
+            name: "semaphore".to_owned(),
+            about: "reveille::Semaphore, first come, first served",
+            entry: Box::new(Of(Semaphores)),
         },
     ]
 }

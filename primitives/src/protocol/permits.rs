@@ -55,6 +55,16 @@ impl Queue {
         waiters: Waiters::new(),
         debt: 0,
     };
+
+    /// Takes permits back: what is owed of them is forgotten.
+    fn give_back(&mut self, bits: &mut Bits, permits: usize) {
+        let paid = permits.min(self.debt);
+        self.debt -= paid;
+        if self.debt == 0 {
+            bits.remove(DEBT);
+        }
+        give(bits, permits - paid);
+    }
 }
 
 /// What somebody waits for, or has been granted.
@@ -247,14 +257,7 @@ impl<B: Backend> Permits<B> {
         let mut released = permits;
         self.lock.rounds(|section| {
             let Section { bits, state, wakes } = section;
-            let mut released = core::mem::take(&mut released);
-            let paid = released.min(state.debt);
-            released -= paid;
-            state.debt -= paid;
-            if state.debt == 0 {
-                bits.remove(DEBT);
-            }
-            give(bits, released);
+            state.give_back(bits, core::mem::take(&mut released));
             self.serve(Section { bits, state, wakes })
         });
     }
@@ -265,31 +268,17 @@ impl<B: Backend> Permits<B> {
     ///
     /// Nothing has been added where there would be more than [`MAX`](Self::MAX).
     pub(crate) fn add(&self, permits: usize) -> Result<(), usize> {
-        if permits == 0 {
-            return Ok(());
-        }
-        let found = self.available();
-        if permits > Self::MAX - found.min(Self::MAX) {
-            return Err(found);
-        }
         let mut added = Some(permits);
         let mut refused = None;
         self.lock.rounds(|section| {
             let Section { bits, state, wakes } = section;
             if let Some(permits) = added.take() {
-                let paid = permits.min(state.debt);
-                match count(*bits).checked_add(permits - paid) {
-                    Some(sum) if sum <= Self::MAX => {}
-                    _ => {
-                        refused = Some(count(*bits));
-                        return false;
-                    }
+                let free = count(*bits);
+                if permits.saturating_sub(state.debt) > Self::MAX - free {
+                    refused = Some(free);
+                    return false;
                 }
-                state.debt -= paid;
-                if state.debt == 0 {
-                    bits.remove(DEBT);
-                }
-                give(bits, permits - paid);
+                state.give_back(bits, permits);
             }
             self.serve(Section { bits, state, wakes })
         });
@@ -565,7 +554,7 @@ impl Acquiring {
                 if let Some(waiter) = waiter.take() {
                     let first = state.waiters.first().as_ref() == Some(&waiter);
                     let Request { granted, .. } = state.waiters.remove(waiter, wakes);
-                    give(bits, granted);
+                    state.give_back(bits, granted);
                     if first {
                         new_first(bits);
                     }

@@ -3,4 +3,5 @@
 pub(crate) mod mutex;
 pub(crate) mod notify;
 pub(crate) mod oneshot;
+pub(crate) mod semaphore;
 pub(crate) mod state_lock;

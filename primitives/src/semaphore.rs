@@ -1,0 +1,603 @@
+//! Permits that tasks acquire and give back.
+//!
+//! ```
+//! use reveille::Semaphore;
+//!
+//! # reveille_executor::block_on(async {
+//! let connections = Semaphore::new(2);
+//! let first = connections.acquire().await.unwrap();
+//! let second = connections.acquire().await.unwrap();
+//! assert!(connections.try_acquire().is_err());
+//! drop(first);
+//! assert_eq!(connections.available_permits(), 1);
+//! # drop(second);
+//! # });
+//! ```
+//!
+//! # Fairness
+//!
+//! First come, first served, however many permits each asks for: a request for
+//! one does not get past a request for three that came before, so large requests
+//! do not starve. [`with_bound`](Semaphore::with_bound) lets whoever has waited
+//! longest be overtaken so many times, which costs fewer switches of tasks.
+//!
+//! # States
+//!
+//! They are those of [`Permits`](crate::protocol::Permits). Acquiring what is
+//! free is one compare-exchange, and so is releasing where nobody waits.
+//!
+//! Differences from `tokio::sync::Semaphore`: every count is a `usize`;
+//! [`MAX_PERMITS`](Semaphore::MAX_PERMITS) is smaller; permits and futures are
+//! one type each, over a borrow or an `Arc`; [`acquire_up_to`] and [`shrink`]
+//! are additions.
+//!
+//! [`acquire_up_to`]: Semaphore::acquire_up_to
+//! [`shrink`]: Semaphore::shrink
+
+#![forbid(unsafe_code)]
+
+use alloc::sync::Arc;
+use core::fmt;
+use core::future::Future;
+use core::ops::Deref;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+
+use crate::protocol::{
+    Acquiring, Backend, BlockingBackend, DefaultBackend, Permits, Refused, block_on,
+};
+
+/// Permits that tasks acquire and give back. See the [module](self).
+pub struct Semaphore<B: Backend = DefaultBackend> {
+    permits: Permits<B>,
+}
+
+#[cfg(not(loom))]
+impl Semaphore {
+    /// A semaphore with so many permits.
+    ///
+    /// # Panics
+    ///
+    /// Panics where they are more than [`MAX_PERMITS`](Self::MAX_PERMITS).
+    #[must_use]
+    pub const fn new(permits: usize) -> Self {
+        Self::const_new(permits)
+    }
+
+    /// A semaphore in a constant: the same as [`new`](Self::new).
+    ///
+    /// # Panics
+    ///
+    /// As for [`new`](Self::new).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// static CONNECTIONS: Semaphore = Semaphore::const_new(2);
+    /// assert_eq!(CONNECTIONS.available_permits(), 2);
+    /// ```
+    #[must_use]
+    pub const fn const_new(permits: usize) -> Self {
+        Self::with_bound(permits, 0)
+    }
+
+    /// A semaphore in which whoever has waited longest is overtaken at most
+    /// `bound` times.
+    ///
+    /// # Panics
+    ///
+    /// As for [`new`](Self::new).
+    #[must_use]
+    pub const fn with_bound(permits: usize, bound: u8) -> Self {
+        Self {
+            permits: Permits::const_new(permits, bound),
+        }
+    }
+}
+
+#[cfg(loom)]
+impl Semaphore {
+    /// A semaphore with so many permits.
+    #[must_use]
+    pub fn new(permits: usize) -> Self {
+        Self::new_in(permits, 0)
+    }
+}
+
+impl<B: Backend> Semaphore<B> {
+    /// The most permits there can be.
+    pub const MAX_PERMITS: usize = Permits::<B>::MAX;
+
+    /// A semaphore over any backend, with its fairness.
+    ///
+    /// # Panics
+    ///
+    /// Panics where there are more than [`MAX_PERMITS`](Self::MAX_PERMITS).
+    #[must_use]
+    pub fn new_in(permits: usize, bound: u8) -> Self {
+        Self {
+            permits: Permits::new_in(permits, bound),
+        }
+    }
+
+    /// How many permits are free.
+    #[must_use]
+    pub fn available_permits(&self) -> usize {
+        self.permits.available()
+    }
+
+    /// Adds permits.
+    ///
+    /// # Panics
+    ///
+    /// Panics where more than [`MAX_PERMITS`](Self::MAX_PERMITS) would be free;
+    /// nothing has been added then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::new(0);
+    /// semaphore.add_permits(Semaphore::<reveille::protocol::Native>::MAX_PERMITS);
+    /// ```
+    pub fn add_permits(&self, permits: usize) {
+        if let Err(free) = self.permits.add(permits) {
+            panic!(
+                "{permits} permits cannot be added to {free}: a semaphore has at most {}",
+                Self::MAX_PERMITS
+            );
+        }
+    }
+
+    /// Takes free permits out of use, up to `permits`, and answers how many.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::new(2);
+    /// assert_eq!(semaphore.forget_permits(3), 2);
+    /// ```
+    pub fn forget_permits(&self, permits: usize) -> usize {
+        self.permits.forget(permits)
+    }
+
+    /// Takes permits out of use: free ones now, and as many as are missing when
+    /// they are released.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::new(2);
+    /// let permit = semaphore.try_acquire().unwrap();
+    /// semaphore.shrink(2);
+    /// drop(permit);
+    /// assert_eq!(semaphore.available_permits(), 0);
+    /// ```
+    pub fn shrink(&self, permits: usize) {
+        self.permits.shrink(permits);
+    }
+
+    /// Closes the semaphore: nothing is acquired any more, and whoever waits is
+    /// told so.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let semaphore = Semaphore::new(1);
+    /// semaphore.close();
+    /// assert!(semaphore.acquire().await.is_err());
+    /// # });
+    /// ```
+    pub fn close(&self) {
+        self.permits.close();
+    }
+
+    /// Whether the semaphore has been closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.permits.is_closed()
+    }
+
+    /// How many requests wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.permits.waiting().0
+    }
+
+    /// How many requests have been granted and not polled since: a number that
+    /// stays above zero tells of futures that nobody polls.
+    #[must_use]
+    pub fn granted(&self) -> usize {
+        self.permits.waiting().1
+    }
+
+    /// Acquires a permit, waiting until one is free.
+    ///
+    /// # Cancel safety
+    ///
+    /// A request that is dropped loses its place in the queue, and hands on what
+    /// it was granted.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError`] where the semaphore is closed.
+    #[inline]
+    pub fn acquire(&self) -> Acquire<&Self, B> {
+        self.acquire_many(1)
+    }
+
+    /// Acquires so many permits, all at once.
+    ///
+    /// # Cancel safety
+    ///
+    /// As for [`acquire`](Self::acquire).
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError`] where the semaphore is closed.
+    #[inline]
+    pub fn acquire_many(&self, permits: usize) -> Acquire<&Self, B> {
+        self.acquire_up_to(permits, permits)
+    }
+
+    /// Acquires as many permits as are free, between `least` and `most`; waits
+    /// until there are `least`.
+    ///
+    /// # Cancel safety
+    ///
+    /// As for [`acquire`](Self::acquire).
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError`] where the semaphore is closed.
+    ///
+    /// # Panics
+    ///
+    /// Panics where `most` is below `least`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let semaphore = Semaphore::new(3);
+    /// let permits = semaphore.acquire_up_to(1, 8).await.unwrap();
+    /// assert_eq!(permits.num_permits(), 3);
+    /// # });
+    /// ```
+    #[inline]
+    pub fn acquire_up_to(&self, least: usize, most: usize) -> Acquire<&Self, B> {
+        Acquire::new(self, least, most)
+    }
+
+    /// As [`acquire`](Self::acquire), holding on to the semaphore by its `Arc`.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError`] where the semaphore is closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    /// use std::sync::Arc;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let semaphore = Arc::new(Semaphore::new(1));
+    /// let permit = semaphore.clone().acquire_owned().await.unwrap();
+    /// assert!(semaphore.try_acquire().is_err());
+    /// # drop(permit);
+    /// # });
+    /// ```
+    pub fn acquire_owned(self: Arc<Self>) -> Acquire<Arc<Self>, B> {
+        Acquire::new(self, 1, 1)
+    }
+
+    /// As [`acquire_many`](Self::acquire_many), holding on to the semaphore by
+    /// its `Arc`.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError`] where the semaphore is closed.
+    pub fn acquire_many_owned(self: Arc<Self>, permits: usize) -> Acquire<Arc<Self>, B> {
+        Acquire::new(self, permits, permits)
+    }
+
+    /// Acquires a permit if one is free and nobody waits whom the bound
+    /// protects.
+    ///
+    /// # Errors
+    ///
+    /// [`TryAcquireError::NoPermits`] or [`TryAcquireError::Closed`].
+    #[inline]
+    pub fn try_acquire(&self) -> Result<SemaphorePermit<'_, B>, TryAcquireError> {
+        self.try_acquire_many(1)
+    }
+
+    /// As [`try_acquire`](Self::try_acquire), so many at once.
+    ///
+    /// # Errors
+    ///
+    /// As for [`try_acquire`](Self::try_acquire).
+    #[inline]
+    pub fn try_acquire_many(
+        &self,
+        permits: usize,
+    ) -> Result<SemaphorePermit<'_, B>, TryAcquireError> {
+        Permit::try_new(self, permits)
+    }
+
+    /// As [`try_acquire`](Self::try_acquire), holding on to the semaphore by its
+    /// `Arc`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`try_acquire`](Self::try_acquire).
+    pub fn try_acquire_owned(self: Arc<Self>) -> Result<OwnedSemaphorePermit<B>, TryAcquireError> {
+        Permit::try_new(self, 1)
+    }
+
+    /// As [`try_acquire_many`](Self::try_acquire_many), holding on to the
+    /// semaphore by its `Arc`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`try_acquire`](Self::try_acquire).
+    pub fn try_acquire_many_owned(
+        self: Arc<Self>,
+        permits: usize,
+    ) -> Result<OwnedSemaphorePermit<B>, TryAcquireError> {
+        Permit::try_new(self, permits)
+    }
+
+    /// Acquires a permit, blocking the thread until one is free. For threads
+    /// outside an executor.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError`] where the semaphore is closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::new(1);
+    /// assert_eq!(semaphore.blocking_acquire().unwrap().num_permits(), 1);
+    /// ```
+    pub fn blocking_acquire(&self) -> Result<SemaphorePermit<'_, B>, AcquireError>
+    where
+        B: BlockingBackend,
+    {
+        block_on::<B, _>(self.acquire())
+    }
+}
+
+/// The future of permits.
+#[must_use = "futures do nothing unless polled"]
+pub struct Acquire<P: Deref<Target = Semaphore<B>>, B: Backend = DefaultBackend> {
+    /// None once it has been ready.
+    semaphore: Option<P>,
+    acquiring: Acquiring,
+}
+
+impl<P: Deref<Target = Semaphore<B>>, B: Backend> Acquire<P, B> {
+    #[inline]
+    fn new(semaphore: P, least: usize, most: usize) -> Self {
+        assert!(
+            least <= most,
+            "between {least} and {most} permits there are none"
+        );
+        Self {
+            semaphore: Some(semaphore),
+            acquiring: Acquiring::new(least, most),
+        }
+    }
+}
+
+impl<P: Deref<Target = Semaphore<B>> + Unpin, B: Backend> Future for Acquire<P, B> {
+    type Output = Result<Permit<P, B>, AcquireError>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let semaphore = this
+            .semaphore
+            .as_ref()
+            .expect("Semaphore::acquire polled after it was ready");
+        let taken = match this
+            .acquiring
+            .poll(&semaphore.permits, cx, "Semaphore::acquire")
+        {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(taken) => taken.map(|taken| taken.keep()),
+        };
+        let semaphore = this.semaphore.take().expect("it was there a moment ago");
+        Poll::Ready(match taken {
+            Ok(permits) => Ok(Permit { semaphore, permits }),
+            Err(_) => Err(AcquireError(())),
+        })
+    }
+}
+
+impl<P: Deref<Target = Semaphore<B>>, B: Backend> Drop for Acquire<P, B> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(semaphore) = &self.semaphore {
+            self.acquiring.cancel(&semaphore.permits);
+        }
+    }
+}
+
+/// Permits, held: given back when dropped.
+///
+/// Permits that are leaked are not given back.
+#[must_use = "permits that are not held are given back at once"]
+pub struct Permit<P: Deref<Target = Semaphore<B>>, B: Backend = DefaultBackend> {
+    semaphore: P,
+    permits: usize,
+}
+
+/// Permits of a borrowed semaphore.
+pub type SemaphorePermit<'a, B = DefaultBackend> = Permit<&'a Semaphore<B>, B>;
+
+/// Permits of a semaphore in an `Arc`.
+pub type OwnedSemaphorePermit<B = DefaultBackend> = Permit<Arc<Semaphore<B>>, B>;
+
+impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
+    #[inline]
+    fn try_new(semaphore: P, permits: usize) -> Result<Self, TryAcquireError> {
+        match semaphore.permits.try_take(permits, permits) {
+            Ok(permits) => Ok(Self { semaphore, permits }),
+            Err(Refused::Closed) => Err(TryAcquireError::Closed),
+            Err(Refused::TooFew) => Err(TryAcquireError::NoPermits),
+        }
+    }
+
+    /// Gives up the permits without giving them back: there are fewer for good.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::new(2);
+    /// semaphore.try_acquire().unwrap().forget();
+    /// assert_eq!(semaphore.available_permits(), 1);
+    /// ```
+    pub fn forget(mut self) {
+        self.permits = 0;
+    }
+
+    /// Adds the permits of another to these.
+    ///
+    /// # Panics
+    ///
+    /// Panics where they are of another semaphore.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::new(2);
+    /// let mut permits = semaphore.try_acquire().unwrap();
+    /// permits.merge(semaphore.try_acquire().unwrap());
+    /// assert_eq!(permits.num_permits(), 2);
+    /// ```
+    #[track_caller]
+    pub fn merge(&mut self, mut other: Self) {
+        assert!(
+            core::ptr::eq(&*self.semaphore, &*other.semaphore),
+            "permits of one semaphore cannot be merged with those of another"
+        );
+        self.permits += core::mem::take(&mut other.permits);
+    }
+
+    /// Takes so many of these permits out, as permits of their own. None where
+    /// there are fewer.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::new(3);
+    /// let mut permits = semaphore.try_acquire_many(3).unwrap();
+    /// let one = permits.split(1).unwrap();
+    /// assert_eq!((permits.num_permits(), one.num_permits()), (2, 1));
+    /// ```
+    pub fn split(&mut self, permits: usize) -> Option<Self>
+    where
+        P: Clone,
+    {
+        self.permits = self.permits.checked_sub(permits)?;
+        Some(Self {
+            semaphore: self.semaphore.clone(),
+            permits,
+        })
+    }
+
+    /// How many permits are held.
+    #[must_use]
+    pub fn num_permits(&self) -> usize {
+        self.permits
+    }
+
+    /// The semaphore they are of.
+    pub fn semaphore(&self) -> &P {
+        &self.semaphore
+    }
+}
+
+impl<P: Deref<Target = Semaphore<B>>, B: Backend> Drop for Permit<P, B> {
+    #[inline]
+    fn drop(&mut self) {
+        self.semaphore.permits.release(self.permits);
+    }
+}
+
+/// The answer of a request to a semaphore that is closed.
+#[derive(Debug, PartialEq, Eq)]
+pub struct AcquireError(());
+
+impl fmt::Display for AcquireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the semaphore is closed: it gives no permits any more")
+    }
+}
+
+impl core::error::Error for AcquireError {}
+
+/// Why no permit was given at once.
+#[derive(Debug, PartialEq, Eq)]
+pub enum TryAcquireError {
+    /// The semaphore is closed.
+    Closed,
+    /// There are too few free, or others wait for them.
+    NoPermits,
+}
+
+impl fmt::Display for TryAcquireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Closed => "the semaphore is closed: it gives no permits any more",
+            Self::NoPermits => "too few permits are free, or others wait for them",
+        })
+    }
+}
+
+impl core::error::Error for TryAcquireError {}
+
+impl<B: Backend> fmt::Debug for Semaphore<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Semaphore")
+            .field("permits", &self.permits)
+            .finish()
+    }
+}
+
+impl<P: Deref<Target = Semaphore<B>>, B: Backend> fmt::Debug for Acquire<P, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Acquire").finish_non_exhaustive()
+    }
+}
+
+impl<P: Deref<Target = Semaphore<B>>, B: Backend> fmt::Debug for Permit<P, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permit")
+            .field("permits", &self.permits)
+            .finish_non_exhaustive()
+    }
+}
