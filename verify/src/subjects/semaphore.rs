@@ -238,30 +238,67 @@ fn tried<B: BlockingBackend>(
     }
 }
 
-/// What a semaphore is, one operation at a time: first come, first served.
+/// What a semaphore is, one operation at a time: first come, first served, and
+/// whoever can be served is, at once.
 pub(crate) struct SemaphoreSpec;
 
 /// Its state.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     free: usize,
     debt: usize,
     closed: bool,
-    /// Who waits, in order.
-    queue: Vec<usize>,
+    /// The requests going on, in order.
+    waits: Vec<Wait>,
     /// What is held, and by whom.
     held: Vec<(usize, usize)>,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Wait {
+    who: usize,
+    least: usize,
+    most: usize,
+    answer: Option<Answer>,
+}
+
+/// What a request has been answered, and has not seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Answer {
+    Granted(usize),
+    Closed,
+}
+
 impl State {
+    /// Grants in order what can be granted.
+    fn serve(&mut self) {
+        for wait in &mut self.waits {
+            if wait.answer.is_some() {
+                continue;
+            }
+            if self.free < wait.least {
+                return;
+            }
+            let granted = self.free.min(wait.most);
+            self.free -= granted;
+            wait.answer = Some(Answer::Granted(granted));
+        }
+    }
+
     fn give_back(&mut self, permits: usize) {
         let paid = permits.min(self.debt);
         self.debt -= paid;
         self.free += permits - paid;
+        self.serve();
     }
 
-    fn leave(&mut self, who: usize) {
-        self.queue.retain(|&waiter| waiter != who);
+    fn is_queued(&self) -> bool {
+        self.waits.iter().any(|wait| wait.answer.is_none())
+    }
+
+    fn leave(&mut self, who: usize) -> Option<Wait> {
+        let index = self.waits.iter().position(|wait| wait.who == who)?;
+        Some(self.waits.remove(index))
     }
 
     /// What somebody gives up who holds permits: the last he acquired.
@@ -279,10 +316,7 @@ impl Spec for SemaphoreSpec {
     fn initial(&self) -> State {
         State {
             free: 1,
-            debt: 0,
-            closed: false,
-            queue: Vec::new(),
-            held: Vec::new(),
+            ..State::default()
         }
     }
 
@@ -291,60 +325,59 @@ impl Spec for SemaphoreSpec {
     }
 
     fn begin(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        let (least, most) = match *call.op {
+            Op::Acquire(least, most) => (least, most),
+            _ => (1, 1),
+        };
         let mut next = state.clone();
-        next.queue.push(call.who);
+        next.waits.push(Wait {
+            who: call.who,
+            least,
+            most,
+            answer: state.closed.then_some(Answer::Closed),
+        });
+        next.serve();
         vec![next]
     }
 
     fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         let mut next = state.clone();
-        next.leave(call.who);
+        match next.leave(call.who).and_then(|wait| wait.answer) {
+            Some(Answer::Granted(permits)) => next.give_back(permits),
+            _ => next.serve(),
+        }
         vec![next]
     }
 
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
         let mut next = state.clone();
-        let first = state.queue.first().is_none_or(|&first| first == call.who);
         let ret = match *call.op {
-            Op::Acquire(..) | Op::Blocking if state.closed => {
-                next.leave(call.who);
-                Ret::Closed
-            }
-            Op::Acquire(least, most) => {
-                if !first || state.free < least {
-                    return Vec::new();
+            Op::Acquire(..) | Op::Blocking => match next.leave(call.who) {
+                Some(Wait {
+                    least,
+                    most,
+                    answer: Some(Answer::Granted(permits)),
+                    ..
+                }) => {
+                    if *call.op == Op::Acquire(least, most) && least == most {
+                        next.held.push((call.who, permits));
+                        Ret::Acquired(permits)
+                    } else {
+                        Ret::Number(permits)
+                    }
                 }
-                let taken = state.free.min(most);
-                next.free -= taken;
-                next.leave(call.who);
-                if least == most {
-                    next.held.push((call.who, taken));
-                    Ret::Acquired(taken)
-                } else {
-                    Ret::Number(taken)
-                }
-            }
-            Op::Blocking => {
-                if !first || state.free < 1 {
-                    return Vec::new();
-                }
-                next.free -= 1;
-                next.leave(call.who);
-                Ret::Number(1)
-            }
+                Some(Wait {
+                    answer: Some(Answer::Closed),
+                    ..
+                }) => Ret::Closed,
+                _ => return Vec::new(),
+            },
             Op::Try(_) if state.closed => Ret::Closed,
+            Op::Try(permits) if state.is_queued() || state.free < permits => Ret::NoPermits,
             Op::Try(permits) => {
-                // Somebody who waits may have been granted what is free.
-                let mut outcomes = Vec::new();
-                if !first || state.free < permits {
-                    outcomes.push((state.clone(), Ret::NoPermits));
-                }
-                if first && state.free >= permits {
-                    next.free -= permits;
-                    next.held.push((call.who, permits));
-                    outcomes.push((next, Ret::Acquired(permits)));
-                }
-                return outcomes;
+                next.free -= permits;
+                next.held.push((call.who, permits));
+                Ret::Acquired(permits)
             }
             Op::Release | Op::SplitMerge => match next.drop_held(call.who) {
                 Some(permits) => {
@@ -362,17 +395,9 @@ impl Spec for SemaphoreSpec {
                 Ret::Unit
             }
             Op::Forget => {
-                // What has been granted to somebody who then gives up his wait
-                // is not there to be forgotten meanwhile.
-                let mut outcomes = Vec::new();
-                if !state.queue.is_empty() || state.free == 0 {
-                    outcomes.push((state.clone(), Ret::Number(0)));
-                }
-                if state.free > 0 {
-                    next.free -= 1;
-                    outcomes.push((next, Ret::Number(1)));
-                }
-                return outcomes;
+                let forgotten = state.free.min(1);
+                next.free -= forgotten;
+                Ret::Number(forgotten)
             }
             Op::Shrink => {
                 match state.free {
@@ -383,23 +408,19 @@ impl Spec for SemaphoreSpec {
             }
             Op::Close => {
                 next.closed = true;
+                for wait in &mut next.waits {
+                    wait.answer.get_or_insert(Answer::Closed);
+                }
                 Ret::Unit
             }
             Op::IsClosed => Ret::Is(state.closed),
-            Op::Available => {
-                let least = if state.queue.is_empty() {
-                    state.free
-                } else {
-                    0
-                };
-                return (least..=state.free)
+            Op::Available => Ret::Number(state.free),
+            // A request that was answered at once was never in the queue, which
+            // cannot be told here from one that was answered in it.
+            Op::Waiting | Op::Granted => {
+                return (0..=state.waits.len())
                     .map(|n| (state.clone(), Ret::Number(n)))
                     .collect();
-            }
-            Op::Waiting | Op::Granted => {
-                // Who has been granted and has not looked is told by neither the
-                // queue nor the results: no more than there are participants.
-                return (0..4).map(|n| (state.clone(), Ret::Number(n))).collect();
             }
         };
         vec![(next, ret)]
