@@ -71,6 +71,7 @@ use self::error::{RecvError, TryRecvError};
 /// assert_eq!(rx.try_recv(), Ok(7));
 /// ```
 #[must_use]
+#[inline]
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     channel_in()
 }
@@ -88,6 +89,7 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
 /// assert_eq!(rx.try_recv(), Ok(7));
 /// ```
 #[must_use]
+#[inline]
 pub fn channel_in<T, B: Backend>() -> (Sender<T, Boxed<B>>, Receiver<T, Boxed<B>>) {
     let (giver, taker) = Handoff::pair();
     (Sender { giver }, Receiver { taker: Some(taker) })
@@ -435,9 +437,18 @@ impl<T, B: Backend> Slot<T, B> {
     /// });
     /// ```
     #[must_use]
+    #[inline]
     pub fn split(&mut self) -> (SlotSender<'_, T, B>, SlotReceiver<'_, T, B>) {
         let (giver, taker) = self.handoff.split();
         (Sender { giver }, Receiver { taker: Some(taker) })
+    }
+}
+
+/// Drops what leaked halves left in the slot.
+impl<T, B: Backend> Drop for Slot<T, B> {
+    #[inline]
+    fn drop(&mut self) {
+        self.handoff.clear();
     }
 }
 

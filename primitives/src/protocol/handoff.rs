@@ -22,12 +22,14 @@
 //! 1. Until `FULL`, only the giver touches the cell; from then on only the
 //!    taker. `FULL` never comes without `GIVER_LEFT`.
 //! 2. Each side leaves once, in the section that sets its bit, and touches
-//!    nothing afterwards. Whoever finds the other's bit on leaving is the last
-//!    and releases the place. A taker that sees `GIVER_LEFT` is the only user
-//!    left and needs no section at all.
-//! 3. Whoever leaves takes its own waker out in that section, and the waker of
-//!    the other side if it waits for this. Closing decides what both sides wait
-//!    for, so it takes out both, and nobody registers afterwards.
+//!    nothing afterwards. Who sees that the other has left is the only user,
+//!    needs no section to leave, and releases the place.
+//! 3. Giving, closing and leaving decide what both sides wait for. They are a
+//!    section that takes out the wakers of both and clears both `WAITS`, and
+//!    nobody registers afterwards. So a place is empty when it is released: no
+//!    value, no waker.
+//!
+//! Whatever is rare is a function of its own, so that what is not fits inline.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -37,7 +39,9 @@ use core::ops::Deref;
 use core::ptr::NonNull;
 use core::task::{Context, Poll};
 
-use super::{Backend, Bits, Cell, DefaultBackend, SharedBackend, StateLock, WakerSlot};
+use super::bell::Bell;
+use super::wake::After;
+use super::{Backend, Bits, Cell, DefaultBackend, SharedBackend, StateLock, WakeList};
 
 const FULL: Bits = Bits::new(1);
 const GIVER_LEFT: Bits = Bits::new(1 << 1);
@@ -46,20 +50,18 @@ const TAKER_LEFT: Bits = Bits::new(1 << 3);
 const GIVER_WAITS: Bits = Bits::new(1 << 4);
 const TAKER_WAITS: Bits = Bits::new(1 << 5);
 
+/// What the taker waits for: either says what it will get.
+const SETTLED: Bits = Bits::new(GIVER_LEFT.get() | CLOSED.get());
+
 /// Where a giver and a taker meet.
 ///
 /// One gets its two ends by [`Handoff::pair`], on the heap, or by
 /// [`Handoff::split`], in a place of one's own.
 pub struct Handoff<T, B: Backend = DefaultBackend> {
-    lock: StateLock<Wakers, B>,
+    lock: StateLock<(), B>,
+    giver: Bell<B>,
+    taker: Bell<B>,
     value: B::Cell<MaybeUninit<T>>,
-}
-
-/// The wakers of the two sides.
-#[derive(Debug, Default)]
-struct Wakers {
-    giver: WakerSlot,
-    taker: WakerSlot,
 }
 
 /// What a handoff is made in: on the heap ([`Boxed`]) or in a place of the
@@ -172,7 +174,9 @@ impl<T, B: Backend> Deref for SlotPointer<'_, T, B> {
 unsafe impl<T, B: Backend> Release for SlotPointer<'_, T, B> {
     #[inline]
     unsafe fn release(self) {
-        // The place is the caller's.
+        // The place is the caller's, who finds it as it was.
+        // SAFETY: by the caller's promise nothing else uses the handoff.
+        unsafe { self.lock.store(Bits::EMPTY) };
     }
 }
 
@@ -191,17 +195,23 @@ unsafe impl<T: Send, B: SharedBackend> Send for Handoff<T, B> {}
 impl<T, B: Backend> Handoff<T, B> {
     /// An empty handoff, over any backend.
     #[must_use]
+    #[inline]
     pub fn new_in() -> Self {
         Self {
-            lock: StateLock::new_in(Bits::EMPTY, Wakers::default()),
+            lock: StateLock::new_in(Bits::EMPTY, ()),
+            giver: Bell::new(),
+            taker: Bell::new(),
             value: B::Cell::new(MaybeUninit::uninit()),
         }
     }
 
     /// The two ends of a handoff on the heap.
     #[must_use]
+    #[inline]
     pub fn pair() -> (Giver<T, Boxed<B>>, Taker<T, Boxed<B>>) {
-        let handoff = NonNull::from(Box::leak(Box::new(Self::new_in())));
+        // `Box::new` would make the handoff on the stack and copy it.
+        let handoff = Box::write(Box::new_uninit(), Self::new_in());
+        let handoff = NonNull::from(Box::leak(handoff));
         (
             Giver::new(BoxPointer(handoff)),
             Taker::new(BoxPointer(handoff)),
@@ -211,6 +221,7 @@ impl<T, B: Backend> Handoff<T, B> {
     /// The two ends of this handoff. What ends of an earlier split left behind
     /// by being leaked is dropped first.
     #[must_use]
+    #[inline]
     pub fn split(&mut self) -> (Giver<T, InSlot<'_, B>>, Taker<T, InSlot<'_, B>>) {
         self.clear();
         let handoff = NonNull::from(self);
@@ -221,15 +232,51 @@ impl<T, B: Backend> Handoff<T, B> {
         (Giver::new(pointer()), Taker::new(pointer()))
     }
 
-    /// Drops what is left by ends that never left.
-    fn clear(&mut self) {
-        let (full, wakers) = self.lock.get_mut(|bits, wakers| {
-            let full = bits.contains(FULL);
-            *bits = Bits::EMPTY;
-            (full, core::mem::take(wakers))
+    /// Drops what ends that were leaked left behind. Dropping the handoff does
+    /// not: after ends that left there is nothing (invariant 3).
+    #[inline]
+    pub fn clear(&mut self) {
+        if self.lock.load() != Bits::EMPTY {
+            self.clear_leaked();
+        }
+    }
+
+    #[cold]
+    fn clear_leaked(&mut self) {
+        let before = self.lock.get_mut(|bits, ()| core::mem::take(bits));
+        let value = before.contains(FULL).then(|| self.read());
+        let giver = before.contains(GIVER_WAITS).then(|| {
+            // SAFETY: registered and not taken out, and `self` is exclusive.
+            unsafe { self.giver.take() }
         });
-        let value = full.then(|| self.read());
-        drop((value, wakers));
+        let taker = before.contains(TAKER_WAITS).then(|| {
+            // SAFETY: as above.
+            unsafe { self.taker.take() }
+        });
+        drop((value, giver, taker));
+    }
+
+    /// A section that decides: puts what `f` answers, takes out both wakers
+    /// (invariant 3), the one of `own` to be dropped, and returns the bits it
+    /// found.
+    #[cold]
+    fn decide(&self, own: Bits, wakes: &mut WakeList, f: impl FnOnce(Bits) -> Bits) -> Bits {
+        self.lock.section(wakes, |section| {
+            let before = *section.bits;
+            *section.bits = f(before).without(GIVER_WAITS | TAKER_WAITS);
+            for (waits, bell) in [(GIVER_WAITS, &self.giver), (TAKER_WAITS, &self.taker)] {
+                if before.contains(waits) {
+                    let after = if own == waits {
+                        After::Drop
+                    } else {
+                        After::Wake
+                    };
+                    // SAFETY: this section has found `waits` set and clears it.
+                    section.wakes.push(unsafe { bell.take() }, after);
+                }
+            }
+            before
+        })
     }
 
     /// Names the bits of a handoff, for people.
@@ -257,6 +304,7 @@ impl<T, B: Backend> Handoff<T, B> {
         Ok(())
     }
 
+    #[inline]
     fn write(&self, value: T) {
         self.value.with_mut(|cell| {
             // SAFETY: only the giver calls this, before `FULL` (invariant 1).
@@ -277,14 +325,6 @@ impl<T, B: Backend> Handoff<T, B> {
     }
 }
 
-/// Drops what ends that were leaked left behind; after ends that left there is
-/// nothing.
-impl<T, B: Backend> Drop for Handoff<T, B> {
-    fn drop(&mut self) {
-        self.clear();
-    }
-}
-
 impl<T, B: Backend> fmt::Debug for Handoff<T, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Handoff").finish_non_exhaustive()
@@ -296,17 +336,12 @@ impl<T, B: Backend> fmt::Debug for Handoff<T, B> {
 /// Dropping it without having given leaves the taker with nothing to wait for.
 pub struct Giver<T, P: Place> {
     handoff: P::Pointer<T>,
-    /// Whether this end has registered a waker: decides whether the next poll
-    /// clones beforehand.
-    waits: bool,
 }
 
 impl<T, P: Place> Giver<T, P> {
+    #[inline]
     fn new(handoff: P::Pointer<T>) -> Self {
-        Self {
-            handoff,
-            waits: false,
-        }
+        Self { handoff }
     }
 
     /// Gives the value and leaves; without a waiter, one compare-exchange.
@@ -323,34 +358,61 @@ impl<T, P: Place> Giver<T, P> {
         }) {
             // From here on all of it is the taker's.
             Ok(_) => Ok(()),
-            Err(_) => Self::give_slow(this.handoff),
+            Err(bits) if bits.contains(TAKER_LEFT) => {
+                let value = this.handoff.read();
+                // SAFETY: the taker has left, and the giver does so now.
+                unsafe { this.handoff.release() };
+                Err(value)
+            }
+            Err(bits) if bits.intersects(CLOSED | GIVER_WAITS) => Self::give_slow(this.handoff),
+            Err(_) => Self::give_waiting(this.handoff),
         }
     }
 
-    /// Gives what has been written, where somebody waits or has closed.
+    /// Gives what has been written to a taker that waits: the common case of
+    /// [`give_slow`](Self::give_slow), with one waker and so without a list.
+    #[inline(never)]
+    fn give_waiting(handoff: P::Pointer<T>) -> Result<(), T> {
+        let waker = handoff.lock.unlisted(|bits, ()| {
+            // Since they were looked at, the taker may have closed, left or
+            // taken its waker back.
+            if bits.intersects(CLOSED | GIVER_WAITS) || !bits.contains(TAKER_WAITS) {
+                return None;
+            }
+            *bits = bits.without(TAKER_WAITS) | FULL | GIVER_LEFT;
+            // SAFETY: this section has found `TAKER_WAITS` set and clears it.
+            Some(unsafe { handoff.taker.take() })
+        });
+        match waker {
+            Some(waker) => {
+                waker.wake();
+                Ok(())
+            }
+            None => Self::give_slow(handoff),
+        }
+    }
+
+    /// Gives what has been written, whatever the bits are.
     #[cold]
     fn give_slow(handoff: P::Pointer<T>) -> Result<(), T> {
-        let ((refused, last), wakes) = handoff.lock.section(|section| {
-            let bits = section.bits;
-            bits.remove(GIVER_WAITS);
-            section.wakes.discard(&mut section.state.giver);
-            bits.insert(GIVER_LEFT);
+        let mut wakes = WakeList::new();
+        let mut result = Ok(());
+        let before = handoff.decide(GIVER_WAITS, &mut wakes, |bits| {
             if bits.contains(CLOSED) {
-                // Still the giver's: `FULL` is not set and will not be.
-                (Some(handoff.read()), bits.contains(TAKER_LEFT))
+                // Back out while the giver is still there: once it has left,
+                // the taker may release the place.
+                result = Err(handoff.read());
+                bits | GIVER_LEFT
             } else {
-                bits.insert(FULL);
-                bits.remove(TAKER_WAITS);
-                section.wakes.wake(&mut section.state.taker);
-                (None, false)
+                bits | GIVER_LEFT | FULL
             }
         });
-        if last {
-            // SAFETY: the taker had left when the giver did (invariant 2).
+        if before.contains(TAKER_LEFT) {
+            // SAFETY: the taker had left when the giver did.
             unsafe { handoff.release() };
         }
         wakes.fire();
-        refused.map_or(Ok(()), Err)
+        result
     }
 
     /// Whether the taker has closed or left: a value given now is refused.
@@ -361,46 +423,46 @@ impl<T, P: Place> Giver<T, P> {
 
     /// Ready once the taker has closed or left.
     pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.is_closed() {
+        let bits = self.handoff.lock.load();
+        if bits.contains(CLOSED) {
             return Poll::Ready(());
         }
-        let fresh = !core::mem::replace(&mut self.waits, true);
-        self.handoff.lock.poll(cx, fresh, |section, caller| {
-            if section.bits.contains(CLOSED) {
-                return Poll::Ready(());
-            }
-            caller.register(&mut section.state.giver);
-            section.bits.insert(GIVER_WAITS);
-            Poll::Pending
-        })
+        let Handoff { lock, giver, .. } = &*self.handoff;
+        // SAFETY: the one giver is borrowed exclusively, and `GIVER_WAITS` is
+        // cleared only by leaving it and by what sets `CLOSED` (invariant 3).
+        let polled = unsafe { giver.wait(lock, GIVER_WAITS, CLOSED, bits, cx) };
+        polled.map(|_| ())
+    }
+
+    /// Leaves without having given, where somebody waits.
+    ///
+    /// # Safety
+    ///
+    /// The giver does not use its pointer again.
+    #[cold]
+    unsafe fn leave_slow(handoff: P::Pointer<T>) {
+        let mut wakes = WakeList::new();
+        let before = handoff.decide(GIVER_WAITS, &mut wakes, |bits| bits | GIVER_LEFT);
+        if before.contains(TAKER_LEFT) {
+            // SAFETY: the taker had left when the giver did.
+            unsafe { handoff.release() };
+        }
+        wakes.fire();
     }
 }
 
 /// Leaves without having given.
 impl<T, P: Place> Drop for Giver<T, P> {
+    #[inline]
     fn drop(&mut self) {
-        let unwaited = self.handoff.lock.update(|bits| {
-            (!bits.intersects(GIVER_WAITS | TAKER_WAITS)).then(|| bits | GIVER_LEFT)
-        });
-        let (before, wakes) = match unwaited {
-            Ok(before) => (before, None),
-            Err(_) => {
-                let (before, wakes) = self.handoff.lock.section(|section| {
-                    let before = *section.bits;
-                    *section.bits = before.without(GIVER_WAITS | TAKER_WAITS) | GIVER_LEFT;
-                    section.wakes.discard(&mut section.state.giver);
-                    section.wakes.wake(&mut section.state.taker);
-                    before
-                });
-                (before, Some(wakes))
-            }
-        };
-        if before.contains(TAKER_LEFT) {
-            // SAFETY: the taker had left when the giver did (invariant 2).
-            unsafe { self.handoff.release() };
-        }
-        if let Some(wakes) = wakes {
-            wakes.fire();
+        match self.handoff.lock.update(|bits| {
+            (!bits.intersects(TAKER_LEFT | GIVER_WAITS | TAKER_WAITS)).then(|| bits | GIVER_LEFT)
+        }) {
+            Ok(_) => {}
+            // SAFETY: the taker has left, and the giver does so now.
+            Err(bits) if bits.contains(TAKER_LEFT) => unsafe { self.handoff.release() },
+            // SAFETY: the giver is being dropped.
+            Err(_) => unsafe { Self::leave_slow(self.handoff) },
         }
     }
 }
@@ -411,16 +473,12 @@ impl<T, P: Place> Drop for Giver<T, P> {
 /// before is dropped with it.
 pub struct Taker<T, P: Place> {
     handoff: P::Pointer<T>,
-    /// As in [`Giver`].
-    waits: bool,
 }
 
 impl<T, P: Place> Taker<T, P> {
+    #[inline]
     fn new(handoff: P::Pointer<T>) -> Self {
-        Self {
-            handoff,
-            waits: false,
-        }
+        Self { handoff }
     }
 
     /// Takes the value, if it is there: a load, and no read-modify-write.
@@ -433,54 +491,45 @@ impl<T, P: Place> Taker<T, P> {
             return Poll::Ready(None);
         };
         let bits = taker.handoff.lock.load();
-        if !Self::is_settled(bits) {
-            return Poll::Pending;
+        if bits.intersects(SETTLED) {
+            Self::settle(this, bits)
+        } else {
+            Poll::Pending
         }
-        Self::settle(this, bits)
     }
 
     /// As [`try_take`](Self::try_take), leaving a waker where there is no
     /// answer yet.
     #[inline]
     pub fn poll_take(this: &mut Option<Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        match Self::try_take(this) {
-            Poll::Pending => Self::poll_take_slow(this, cx),
-            ready => ready,
-        }
-    }
-
-    fn poll_take_slow(this: &mut Option<Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let Some(taker) = this else {
             return Poll::Ready(None);
         };
-        let fresh = !core::mem::replace(&mut taker.waits, true);
-        let bits = taker.handoff.lock.poll(cx, fresh, |section, caller| {
-            if Self::is_settled(*section.bits) {
-                return Poll::Ready(*section.bits);
+        let mut bits = taker.handoff.lock.load();
+        if !bits.intersects(SETTLED) {
+            let Handoff { lock, taker, .. } = &*taker.handoff;
+            // SAFETY: the one taker is borrowed exclusively, and `TAKER_WAITS`
+            // is cleared only by leaving it and by what settles (invariant 3).
+            match unsafe { taker.wait(lock, TAKER_WAITS, SETTLED, bits, cx) } {
+                Poll::Ready(settled) => bits = settled,
+                Poll::Pending => return Poll::Pending,
             }
-            caller.register(&mut section.state.taker);
-            section.bits.insert(TAKER_WAITS);
-            Poll::Pending
-        });
-        match bits {
-            Poll::Ready(bits) => Self::settle(this, bits),
-            Poll::Pending => Poll::Pending,
         }
+        Self::settle(this, bits)
     }
 
     /// Takes nothing new from now on: a value given later is refused, one
     /// given before is still there to be taken.
     pub fn close(&self) {
-        let lock = &self.handoff.lock;
-        let unwaited = lock
+        let unwaited = self
+            .handoff
+            .lock
             .update(|bits| (!bits.intersects(GIVER_WAITS | TAKER_WAITS)).then(|| bits | CLOSED));
         if unwaited.is_err() {
-            lock.with(|section| {
-                section.bits.insert(CLOSED);
-                section.bits.remove(GIVER_WAITS | TAKER_WAITS);
-                section.wakes.wake(&mut section.state.giver);
-                section.wakes.wake(&mut section.state.taker);
-            });
+            let mut wakes = WakeList::new();
+            self.handoff
+                .decide(Bits::EMPTY, &mut wakes, |bits| bits | CLOSED);
+            wakes.fire();
         }
     }
 
@@ -489,26 +538,25 @@ impl<T, P: Place> Taker<T, P> {
         self.handoff.lock.load().contains(FULL)
     }
 
-    /// Whether what the taker will get is decided.
-    fn is_settled(bits: Bits) -> bool {
-        bits.intersects(GIVER_LEFT | CLOSED)
-    }
-
     /// Answers a settled take and lets go of the end.
     #[inline]
     fn settle(this: &mut Option<Self>, bits: Bits) -> Poll<Option<T>> {
-        let taker = this.take();
-        match taker.map(ManuallyDrop::new) {
-            Some(taker) if bits.contains(GIVER_LEFT) => {
-                // SAFETY: the giver has left, and `taker` is not dropped.
-                Poll::Ready(unsafe { Self::finish(taker.handoff, bits) })
-            }
-            taker => {
-                drop(taker.map(ManuallyDrop::into_inner));
-                Poll::Ready(None)
-            }
+        let Some(taker) = this.take() else {
+            return Poll::Ready(None);
+        };
+        if bits.contains(GIVER_LEFT) {
+            let taker = ManuallyDrop::new(taker);
+            // SAFETY: the giver has left, and `taker` is not dropped.
+            Poll::Ready(unsafe { Self::finish(taker.handoff, bits) })
+        } else {
+            taker.leave_closed();
+            Poll::Ready(None)
         }
     }
+
+    /// Drops the end, where it was closed and the giver is still there.
+    #[cold]
+    fn leave_closed(self) {}
 
     /// Takes the value if there is one, and releases the place.
     ///
@@ -519,44 +567,44 @@ impl<T, P: Place> Taker<T, P> {
     #[inline]
     unsafe fn finish(handoff: P::Pointer<T>, bits: Bits) -> Option<T> {
         let value = bits.contains(FULL).then(|| handoff.read());
-        // SAFETY: the giver has left, so the taker is the only user (invariant
-        // 2). What `FULL` spoke of is gone.
-        unsafe { handoff.lock.store(Bits::EMPTY) };
-        // SAFETY: both have left.
+        // SAFETY: the giver has left, and the taker does so now.
         unsafe { handoff.release() };
         value
+    }
+
+    /// Closes and leaves, where somebody waits.
+    ///
+    /// # Safety
+    ///
+    /// The taker does not use its pointer again.
+    #[cold]
+    unsafe fn leave_slow(handoff: P::Pointer<T>) {
+        let mut wakes = WakeList::new();
+        let before = handoff.decide(TAKER_WAITS, &mut wakes, |bits| bits | CLOSED | TAKER_LEFT);
+        if before.contains(GIVER_LEFT) {
+            // SAFETY: the giver had left when the taker did.
+            drop(unsafe { Self::finish(handoff, before) });
+        }
+        wakes.fire();
     }
 }
 
 /// Closes and leaves.
 impl<T, P: Place> Drop for Taker<T, P> {
+    #[inline]
     fn drop(&mut self) {
-        let lock = &self.handoff.lock;
-        let leave = CLOSED | TAKER_LEFT;
-        let seen = match lock.update(|bits| {
-            (!bits.intersects(GIVER_LEFT | GIVER_WAITS | TAKER_WAITS)).then(|| bits | leave)
+        match self.handoff.lock.update(|bits| {
+            (!bits.intersects(GIVER_LEFT | GIVER_WAITS | TAKER_WAITS))
+                .then(|| bits | CLOSED | TAKER_LEFT)
         }) {
-            Ok(_) => return,
-            Err(bits) if bits.contains(GIVER_LEFT) => bits,
-            Err(_) => {
-                let (seen, wakes) = lock.section(|section| {
-                    let seen = *section.bits;
-                    if !seen.contains(GIVER_LEFT) {
-                        *section.bits = seen.without(GIVER_WAITS | TAKER_WAITS) | leave;
-                        section.wakes.discard(&mut section.state.taker);
-                        section.wakes.wake(&mut section.state.giver);
-                    }
-                    seen
-                });
-                if !seen.contains(GIVER_LEFT) {
-                    wakes.fire();
-                    return;
-                }
-                seen
+            Ok(_) => {}
+            Err(bits) if bits.contains(GIVER_LEFT) => {
+                // SAFETY: the giver has left, and the taker does so now.
+                drop(unsafe { Self::finish(self.handoff, bits) });
             }
-        };
-        // SAFETY: `GIVER_LEFT` has been seen, and `self` is being dropped.
-        drop(unsafe { Self::finish(self.handoff, seen) });
+            // SAFETY: the taker is being dropped.
+            Err(_) => unsafe { Self::leave_slow(self.handoff) },
+        }
     }
 }
 

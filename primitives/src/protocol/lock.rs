@@ -144,24 +144,27 @@ impl<S, B: Backend> StateLock<S, B> {
     /// A section that needs the state. What it took out is woken after it (P3).
     #[inline]
     pub fn with<R>(&self, f: impl FnOnce(Section<'_, S>) -> R) -> R {
-        let (result, wakes) = self.section(f);
+        let mut wakes = WakeList::new();
+        let result = self.section(&mut wakes, f);
         wakes.fire();
         result
     }
 
     /// As [`with`](Self::with), for callers who have something to do between
-    /// the release and the wakes.
+    /// the release and the wakes: they fire the list.
     #[inline]
-    pub(super) fn section<R>(&self, f: impl FnOnce(Section<'_, S>) -> R) -> (R, WakeList) {
-        let mut wakes = WakeList::new();
-        let result = self.raw.with(|bits, state| {
-            f(Section {
-                bits,
-                state,
-                wakes: &mut wakes,
-            })
-        });
-        (result, wakes)
+    pub(super) fn section<R>(
+        &self,
+        wakes: &mut WakeList,
+        f: impl FnOnce(Section<'_, S>) -> R,
+    ) -> R {
+        self.unlisted(|bits, state| f(Section { bits, state, wakes }))
+    }
+
+    /// A section without a list, for callers who take one waker out at most.
+    #[inline]
+    pub(super) fn unlisted<R>(&self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
+        self.raw.with(f)
     }
 
     /// Sections, one after another for as long as `f` answers `true`: more
@@ -268,14 +271,14 @@ struct Rounds<'a, S, B: Backend, F: FnMut(Section<'_, S>) -> bool> {
 impl<S, B: Backend, F: FnMut(Section<'_, S>) -> bool> Rounds<'_, S, B, F> {
     fn run(mut self) {
         while self.more {
-            self.next().fire();
+            let mut wakes = WakeList::new();
+            self.next(&mut wakes);
+            wakes.fire();
         }
     }
 
-    fn next(&mut self) -> WakeList {
-        let (more, wakes) = self.lock.section(&mut self.round);
-        self.more = more;
-        wakes
+    fn next(&mut self, wakes: &mut WakeList) {
+        self.more = self.lock.section(wakes, &mut self.round);
     }
 }
 
@@ -283,7 +286,8 @@ impl<S, B: Backend, F: FnMut(Section<'_, S>) -> bool> Drop for Rounds<'_, S, B, 
     fn drop(&mut self) {
         while self.more {
             // Dropping a list wakes what is in it, and stops its panics.
-            drop(self.next());
+            let mut wakes = WakeList::new();
+            self.next(&mut wakes);
         }
     }
 }

@@ -9,7 +9,7 @@
 //! | rule | | kept by |
 //! | --- | --- | --- |
 //! | **P1** | *One lock.* What decides readiness and what says whom to wake live under the same lock. | [`StateLock`] holds both: [`Bits`] and a state |
-//! | **P2** | *Check and register are one section.* | [`StateLock::poll`] is the only way to register a waker, and is one section |
+//! | **P2** | *Check and register are one section.* | [`StateLock::poll`], and for a single waiter the update of a `Bell`, are the only ways to register a waker, and one section each |
 //! | **P3** | *Complete, release, wake.* | [`StateLock::with`] wakes what the section took out, after releasing |
 //! | **P4** | *No foreign code under the lock.* A waker is never cloned, dropped or woken under it, no value dropped, no closure called. | [`WakerSlot`] gives no waker out; [`WakeList`] cannot be fired inside a section |
 //! | **P5** | *The latest waker wins.* | [`Caller::register`] replaces; a `Pending` without it panics in debug builds |
@@ -41,6 +41,7 @@
 )]
 
 mod backend;
+mod bell;
 mod bits;
 mod blocking;
 mod guard;

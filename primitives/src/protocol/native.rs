@@ -68,6 +68,7 @@ impl Atomics for StdAtomics {
 pub struct StdLot;
 
 impl Lot<AtomicUsize> for StdLot {
+    #[inline]
     fn new() -> Self {
         Self
     }

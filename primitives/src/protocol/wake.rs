@@ -124,8 +124,11 @@ impl fmt::Debug for Caller<'_> {
 /// released, and not before.
 ///
 /// Only [`StateLock::with`](super::StateLock::with) and its siblings make one,
-/// they keep it outside the section, and firing it takes it by value: under
-/// the lock there is only a `&mut WakeList`, which can be filled.
+/// outside the section, and fire it there: who has a [`Section`](super::Section)
+/// can fill its list and do no more with it.
+///
+/// It stays where it was made, for it is large: to move it would cost more than
+/// a section does.
 ///
 /// A list holds [`WakeList::CAPACITY`] wakers. Where more are due, fill it,
 /// leave the section and come back ([`WakeList::is_full`]).
@@ -139,6 +142,13 @@ pub struct WakeList {
     /// `wakers[next..len]` are initialised.
     next: usize,
     len: usize,
+}
+
+/// What becomes of a waker after the section.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum After {
+    Wake,
+    Drop,
 }
 
 impl WakeList {
@@ -162,7 +172,7 @@ impl WakeList {
     /// Panics where the list is full; the waker stays in its slot.
     #[inline]
     pub fn wake(&mut self, slot: &mut WakerSlot) {
-        self.take(slot);
+        self.take(slot, After::Wake);
     }
 
     /// Takes the waker out of `slot`, to be dropped after the section.
@@ -172,21 +182,19 @@ impl WakeList {
     /// Panics where the list is full; the waker stays in its slot.
     #[inline]
     pub fn discard(&mut self, slot: &mut WakerSlot) {
-        if self.take(slot) {
-            self.discarded |= 1 << (self.len - 1);
-        }
+        self.take(slot, After::Drop);
     }
 
     /// Whether no further waker fits.
     #[must_use]
     pub const fn is_full(&self) -> bool {
-        self.len == Self::CAPACITY
+        self.len >= Self::CAPACITY
     }
 
     /// Takes the waker out of `slot`, if there is one; not before it is clear
     /// that there is room, or the panic would drop it, under the lock.
     #[inline]
-    fn take(&mut self, slot: &mut WakerSlot) -> bool {
+    fn take(&mut self, slot: &mut WakerSlot, after: After) {
         let waker = slot.0.take_if(|_| {
             assert!(
                 !self.is_full(),
@@ -194,24 +202,43 @@ impl WakeList {
             );
             true
         });
-        let Some(waker) = waker else {
-            return false;
-        };
+        if let Some(waker) = waker {
+            self.push(waker, after);
+        }
+    }
+
+    /// Adds a waker. There is room for it.
+    #[inline]
+    pub(super) fn push(&mut self, waker: Waker, after: After) {
         self.wakers[self.len].write(waker);
+        self.discarded |= u32::from(after == After::Drop) << self.len;
         self.len += 1;
-        true
     }
 
     /// Wakes what is due and drops the rest, in the order they came.
     #[inline]
-    pub(super) fn fire(mut self) {
+    pub(super) fn fire(&mut self) {
         while self.next < self.len {
+            self.fire_next();
+        }
+    }
+
+    /// As [`fire`](Self::fire), while a panic unwinds: stops those of wakers.
+    #[cold]
+    fn fire_unwinding(&mut self) {
+        while self.next < self.len {
+            #[cfg(feature = "std")]
+            drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(
+                || self.fire_next(),
+            )));
+            #[cfg(not(feature = "std"))]
             self.fire_next();
         }
     }
 
     /// Lets one waker go. It counts as gone before it is called, so that a
     /// panic finds the list consistent.
+    #[inline]
     fn fire_next(&mut self) {
         let index = self.next;
         self.next += 1;
@@ -229,13 +256,8 @@ impl WakeList {
 impl Drop for WakeList {
     #[inline]
     fn drop(&mut self) {
-        while self.next < self.len {
-            #[cfg(feature = "std")]
-            drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(
-                || self.fire_next(),
-            )));
-            #[cfg(not(feature = "std"))]
-            self.fire_next();
+        if self.next < self.len {
+            self.fire_unwinding();
         }
     }
 }

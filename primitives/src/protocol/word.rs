@@ -200,6 +200,24 @@ impl<S, A: Atomics> WordLock<S, A> {
         }
     }
 
+    /// An update that has found another section running, and waits for its end.
+    #[cold]
+    fn update_locked(&self, mut f: impl FnMut(Bits) -> Option<Bits>) -> Result<Bits, Bits> {
+        let old = self.lock_slow();
+        let mut held = Held {
+            lock: self,
+            old,
+            bits: old,
+        };
+        match f(old) {
+            Some(new) => {
+                held.bits = new;
+                Ok(old)
+            }
+            None => Err(old),
+        }
+    }
+
     /// Releases the lock, which was taken over `old`, and leaves `new`.
     #[inline]
     fn unlock(&self, old: Bits, new: Bits) {
@@ -265,7 +283,7 @@ unsafe impl<S, A: Atomics> RawStateLock<S> for WordLock<S, A> {
                 return Err(old);
             };
             if word & LOCKED != 0 {
-                break;
+                return self.update_locked(f);
             }
             // The word can be unlocked and `PARKED`: an unlock woke one of
             // several. The others have to be found by the next.
@@ -273,19 +291,6 @@ unsafe impl<S, A: Atomics> RawStateLock<S> for WordLock<S, A> {
                 Ok(_) => return Ok(old),
                 Err(now) => word = now,
             }
-        }
-        let old = self.lock_slow();
-        let mut held = Held {
-            lock: self,
-            old,
-            bits: old,
-        };
-        match f(old) {
-            Some(new) => {
-                held.bits = new;
-                Ok(old)
-            }
-            None => Err(old),
         }
     }
 

@@ -1,0 +1,136 @@
+//! One waiter's waker, registered by a single compare-exchange.
+//!
+//! A [`WakerSlot`](super::WakerSlot) stands under the lock, so registering in
+//! it takes the lock and gives it back. Where there is only ever one waiter,
+//! and the bits alone say whether it has to wait, a bits-only section is
+//! enough: a bit says whose the waker is.
+//!
+//! ```text
+//!   ┌────────────────────┐  put, then update: set `waits`   ┌───────────────┐
+//!   │ clear: the waiter's│ ───────────────────────────────▶ │ set:          │
+//!   │        alone       │ ◀─────────────────────────────── │ the sections' │
+//!   └────────────────────┘  update: clear `waits`, take     └───────────────┘
+//!            ▲              (a poll with another waker)             │
+//!            └──────────────────────────────────────────────────────┘
+//!                           with: clear `waits`, take, and decide
+//! ```
+//!
+//! The update that sets the bit is the check too (P2): it does not set it where
+//! what the waiter waits for is decided.
+
+use core::mem::MaybeUninit;
+use core::task::{Context, Poll, Waker};
+
+use super::{Backend, Bits, Cell, StateLock};
+
+/// A place for the waker of one waiter, beside the lock whose bits it waits
+/// for. Dropping it drops no waker.
+pub(super) struct Bell<B: Backend> {
+    waker: B::Cell<MaybeUninit<Waker>>,
+}
+
+impl<B: Backend> Bell<B> {
+    #[inline]
+    pub(super) fn new() -> Self {
+        Self {
+            waker: B::Cell::new(MaybeUninit::uninit()),
+        }
+    }
+
+    /// Ready with the bits where one of `decided` is set; otherwise leaves the
+    /// waker of this poll and sets `waits`. `seen` is what the caller has just
+    /// loaded, with nothing decided.
+    ///
+    /// # Safety
+    ///
+    /// - No two calls run at the same time.
+    /// - `lock` and `waits` are the same in all of them, and `waits` is this
+    ///   bell's alone: nobody else sets it, and who clears it also takes the
+    ///   waker and sets a bit of `decided`, for good.
+    #[inline]
+    pub(super) unsafe fn wait<S>(
+        &self,
+        lock: &StateLock<S, B>,
+        waits: Bits,
+        decided: Bits,
+        seen: Bits,
+        cx: &mut Context<'_>,
+    ) -> Poll<Bits> {
+        let waiting = seen.contains(waits);
+        // SAFETY: `waits` was set, so a waker had been put.
+        if waiting && unsafe { self.holds(cx.waker()) } {
+            return Poll::Pending;
+        }
+        // First, for it may panic, and then what was registered still is.
+        let waker = cx.waker().clone();
+        // Dropped on return, in no section.
+        let _displaced = if waiting {
+            match lock.update(|bits| (!bits.intersects(decided)).then(|| bits.without(waits))) {
+                // SAFETY: `waits` was set and not yet cleared, since nothing
+                // is decided; this call has cleared it.
+                Ok(_) => Some(unsafe { self.take() }),
+                Err(bits) => return Poll::Ready(bits),
+            }
+        } else {
+            None
+        };
+        self.waker.with_mut(|cell| {
+            // SAFETY: `waits` is clear, so the cell is the waiter's alone.
+            unsafe { cell.write(MaybeUninit::new(waker)) }
+        });
+        match lock.update(|bits| (!bits.intersects(decided)).then(|| bits | waits)) {
+            Ok(_) => Poll::Pending,
+            Err(bits) => {
+                // SAFETY: put above, and `waits` is still clear.
+                unsafe { self.take_back() };
+                Poll::Ready(bits)
+            }
+        }
+    }
+
+    /// Takes the waker out.
+    ///
+    /// # Safety
+    ///
+    /// One has been put and not taken, and the cell is the caller's: in a
+    /// section that clears `waits`, as the waiter while it is clear, or as the
+    /// sole user.
+    #[inline]
+    pub(super) unsafe fn take(&self) -> Waker {
+        // By a read that leaves the cell as it is: the waiter may be comparing.
+        self.waker.with(|cell| {
+            // SAFETY: the cell is the caller's.
+            let waker = unsafe { cell.read() };
+            // SAFETY: a waker has been put.
+            unsafe { waker.assume_init() }
+        })
+    }
+
+    /// Drops the waker that it turned out not to need.
+    ///
+    /// # Safety
+    ///
+    /// As for [`take`](Self::take).
+    #[cold]
+    unsafe fn take_back(&self) {
+        // SAFETY: the caller's promise is the one asked for.
+        drop(unsafe { self.take() });
+    }
+
+    /// Whether the waker that was put last, and may have been taken since,
+    /// wakes the same task as `waker`.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the waiter, and has put one.
+    #[inline]
+    unsafe fn holds(&self, waker: &Waker) -> bool {
+        self.waker.with(|cell| {
+            // SAFETY: the cell is written by the waiter only, which is here.
+            let held = unsafe { &*cell };
+            // SAFETY: a waker has been put, and taking it left its two
+            // pointers in place; to compare is all that is done with them.
+            unsafe { held.assume_init_ref() }.will_wake(waker)
+        })
+    }
+}
