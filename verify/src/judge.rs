@@ -236,7 +236,6 @@ impl<S: Spec> Search<'_, S> {
                     .collect(),
                 Act::Either => {
                     let mut next = self.spec.cancel(&state, call);
-                    next.push(state.clone());
                     let finished = self.spec.step(&state, call);
                     next.extend(finished.into_iter().map(|(state, _)| state));
                     next

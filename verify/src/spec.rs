@@ -37,8 +37,10 @@ pub trait Spec: Send + Sync + 'static {
         vec![state.clone()]
     }
 
-    /// What giving up a wait may do to the state (it hands on what it was
-    /// granted, say). Nothing, by default.
+    /// What giving up the operation may do to the state (it hands on what it was
+    /// granted, say). Nothing, by default. Futures are given up by being
+    /// dropped; any operation is, where a waker's panic goes through it, if it
+    /// has not taken effect.
     fn cancel(&self, state: &Self::State, call: Call<'_, Self::Op>) -> Vec<Self::State> {
         let _ = call;
         vec![state.clone()]

@@ -232,6 +232,21 @@ impl Spec for OneshotSpec {
         State::default()
     }
 
+    /// Whoever gives up what takes a half by value has dropped it.
+    fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        let mut next = state.clone();
+        match call.op {
+            Op::Send | Op::DropSender => next.sender_gone = true,
+            Op::BlockingRecv | Op::DropReceiver => {
+                next.closed = true;
+                next.receiver_gone = true;
+                next.value = None;
+            }
+            _ => {}
+        }
+        vec![next]
+    }
+
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
         let mut next = state.clone();
         let ret = match call.op {
