@@ -316,8 +316,9 @@ struct Failing<'a> {
 }
 
 impl Failing<'_> {
-    /// The smallest program, and the fewest preemptions, that fail in the same
-    /// way. Programs that were enumerated are the smallest already.
+    /// The smallest program that fails, in whatever way: what went wrong is
+    /// told best by it. Programs that were enumerated are the smallest already;
+    /// of these, the fewest preemptions that fail in the same way.
     fn shrink<S: Subject>(
         mut self,
         subject: &Arc<S>,
@@ -336,12 +337,14 @@ impl Failing<'_> {
             }
         }
         if self.mode == Mode::Sections {
+            let class = self.failure.violation.class;
             let fewest = (0..4).find_map(|preemptions| {
                 let limits = Limits {
                     preemptions: Some(preemptions),
                     ..self.limits
                 };
                 self.fails(subject, self.program.clone(), limits, explore)
+                    .filter(|fewer| fewer.failure.violation.class == class)
             });
             self = fewest.unwrap_or(self);
         }
@@ -358,7 +361,7 @@ impl Failing<'_> {
         let roles = Arc::new(subject.roles(program.participants.len()));
         let job = Job::new(subject.clone(), roles, program, self.mode.order(), None);
         let failure = explore(&job, limits).failure?;
-        (failure.violation.class == self.failure.violation.class).then(|| Self {
+        Some(Self {
             name: self.name,
             mode: self.mode,
             program: job.program.clone(),
