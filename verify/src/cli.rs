@@ -221,7 +221,7 @@ fn run_subjects(request: &Request) -> Vec<Report> {
 fn run_specimens(request: &Request) -> Vec<SpecimenReport> {
     let mut reports = Vec::new();
     for planted in &request.specimens {
-        let report = watched(&planted.named, Planted::MODE, &planted.plan());
+        let report = watched(&planted.named, planted.mode(), &planted.plan());
         let counterexample = report.failures.into_iter().next();
         let report = SpecimenReport {
             name: planted.named.name.clone(),

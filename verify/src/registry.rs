@@ -27,19 +27,20 @@ pub(crate) struct Planted {
 }
 
 impl Planted {
-    /// The engine that hunts specimens: the one that sees the most.
-    pub(crate) const MODE: Mode = Mode::Sections;
-
-    /// Which programs it is hunted with. What must pass is shown a smaller
-    /// bound than what is caught long before the end of a larger one.
-    #[must_use]
-    pub(crate) fn plan(&self) -> Plan {
-        let plan = Plan::of(Self::MODE, Profile::Quick);
-        let mut bound = plan.bound;
-        if self.expected.is_none() {
-            bound.total = 2;
+    /// How it is hunted: where races of accesses to memory are seen too. What
+    /// must pass takes every program, and goes where that is cheapest.
+    pub(crate) fn mode(&self) -> Mode {
+        match self.expected {
+            Some(_) => Mode::Sections,
+            None => Mode::Exhaustive,
         }
-        Plan { bound, ..plan }
+    }
+
+    /// Which programs it is hunted with: those of at most three operations.
+    pub(crate) fn plan(&self) -> Plan {
+        let mut plan = Plan::of(self.mode(), Profile::Quick);
+        plan.bound.total = 3;
+        plan
     }
 }
 

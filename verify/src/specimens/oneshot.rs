@@ -225,8 +225,9 @@ impl<B: BlockingBackend> Channel<B> {
         if self.is(Fault::AnnouncedEarly) {
             self.memory.write();
         }
-        let [waker, own] = wakers;
-        drop(own);
+        // Wakes come first: a waker that panics when it is dropped keeps none
+        // of them from anybody.
+        let [waker, _own] = wakers;
         let waker = match self.is(Fault::TwoLocks) {
             true => self.other.with(|section| section.state.take()),
             false => waker,
@@ -246,11 +247,10 @@ impl<B: BlockingBackend> Channel<B> {
     }
 
     fn leave_sender(&self) {
-        let [waker, own] = self.lock.with(|section| {
+        let [waker, _own] = self.lock.with(|section| {
             section.state.sender_gone = true;
             [section.state.receiver.take(), section.state.sender.take()]
         });
-        drop(own);
         let waker = match self.is(Fault::TwoLocks) {
             true => self.other.with(|section| section.state.take()),
             false => waker,
@@ -275,6 +275,7 @@ impl<B: BlockingBackend> Channel<B> {
                 state.handed.take(),
             )
         });
+        wake(sender, false);
         drop(receiver);
         if self.is(Fault::TwoLocks) {
             drop(self.other.with(|section| section.state.take()));
@@ -285,7 +286,6 @@ impl<B: BlockingBackend> Channel<B> {
             drop(value);
         }
         drop(handed);
-        wake(sender, false);
     }
 
     fn close(&self) {
@@ -320,6 +320,12 @@ impl<B: BlockingBackend> Channel<B> {
             return Some(Ok(value));
         }
         (state.sender_gone || state.closed).then_some(Err(()))
+    }
+
+    /// Whether a wait has an answer.
+    fn is_ready(&self, state: &State) -> bool {
+        let decided = state.sender_gone || state.closed;
+        !state.busy && (state.value.is_some() || state.handed.is_some() || decided)
     }
 
     fn received(&self, answer: Result<Value, ()>) -> Ret {
@@ -372,39 +378,45 @@ impl<B: BlockingBackend> Channel<B> {
     }
 
     fn poll_recv_in_one(&self, cx: &mut Context<'_>, polls: usize) -> Poll<Ret> {
-        let waker = match self.is(Fault::CloneUnderLock) {
-            true => None,
-            false => Some(cx.waker().clone()),
-        };
-        let (answer, old) = self.lock.with(|section| {
-            let state = section.state;
-            if !state.busy
-                && let Some(answer) = self.answer(state)
-            {
-                return (Some(answer), waker);
+        loop {
+            // With no waker in hand: one that panics when it is dropped would
+            // take the answer along.
+            let answer = self.lock.with(|section| {
+                let ready = self.is_ready(section.state);
+                ready.then(|| self.answer(section.state)).flatten()
+            });
+            if let Some(answer) = answer {
+                return Poll::Ready(self.received(answer));
             }
             if self.is(Fault::WakeIsAnswer) && polls > 1 {
-                return (Some(Err(())), waker);
+                return Poll::Ready(self.received(Err(())));
             }
-            if self.is(Fault::FirstWakerKept) && state.receiver.is_some() {
-                return (None, waker);
-            }
-            let waker = waker.or_else(|| Some(cx.waker().clone()));
-            let old = std::mem::replace(&mut state.receiver, waker);
-            if self.is(Fault::DropWakerUnderLock) {
-                drop(old);
-                return (None, None);
-            }
-            (None, old)
-        });
-        drop(old);
-        match answer {
-            Some(answer) => Poll::Ready(self.received(answer)),
-            None => {
+            let waker = match self.is(Fault::CloneUnderLock) {
+                true => None,
+                false => Some(cx.waker().clone()),
+            };
+            let (registered, old) = self.lock.with(|section| {
+                let state = section.state;
+                if self.is_ready(state) {
+                    return (false, waker);
+                }
+                if self.is(Fault::FirstWakerKept) && state.receiver.is_some() {
+                    return (true, waker);
+                }
+                let waker = waker.or_else(|| Some(cx.waker().clone()));
+                let old = std::mem::replace(&mut state.receiver, waker);
+                if self.is(Fault::DropWakerUnderLock) {
+                    drop(old);
+                    return (true, None);
+                }
+                (true, old)
+            });
+            drop(old);
+            if registered {
                 if self.is(Fault::WakesItself) && polls == 1 {
                     cx.waker().wake_by_ref();
                 }
-                Poll::Pending
+                return Poll::Pending;
             }
         }
     }
