@@ -3,6 +3,7 @@
 mod enumeration;
 mod history;
 mod reports;
+mod specimens;
 mod tokens;
 
 /// Marsaglia's xorshift: the same numbers everywhere and always.
