@@ -495,8 +495,8 @@ fn a_waker_that_panics_costs_no_other_its_wake<B: Backend>() {
         sleepers.sleep(task, true, slot);
     }
     tasks[1].panic_on(Event::Wake);
-    tasks[2].panic_on(Event::Drop);
-    tasks[3].panic_on(Event::Wake);
+    tasks[2].panic_again_on(Event::Drop);
+    tasks[3].panic_again_on(Event::Wake);
     let message = panic_of(|| {
         sleepers.lock.with(|section| {
             for (slot, waker) in section.state.iter_mut().enumerate() {
@@ -524,7 +524,7 @@ fn a_section_that_panics_wakes_whom_it_took_out<B: Backend>() {
         sleepers.entered_on(task, Event::Wake);
     }
     // A second panic while the first unwinds goes no further.
-    tasks[0].panic_on(Event::Wake);
+    tasks[0].panic_again_on(Event::Wake);
     let message = panic_of(|| {
         sleepers.lock.with(|section| {
             let [first, second] = &mut section.state[..] else {

@@ -3,18 +3,18 @@ use std::task::Poll;
 use crate::support::panic_of;
 use crate::support::probe::{Event, Probe};
 use crate::support::token::Token;
-use crate::table::{End, Row, Scene};
-use crate::with_each;
+use crate::table::{End, Scene};
+use crate::{with_each, with_each_queue};
 
 /// The primitive does what it did before: the wait is taken up by good tasks
 /// and ends.
 fn works(mut scene: Scene) {
     let (first, second) = (Probe::new(), Probe::new());
-    assert_eq!(scene.waiter.poll(first.waker()), Poll::Pending);
-    assert_eq!(scene.waiter.poll(second.waker()), Poll::Pending);
-    assert!(scene.completer.complete());
+    assert_eq!(scene.poll(&first), Poll::Pending);
+    assert_eq!(scene.poll(&second), Poll::Pending);
+    assert!(scene.complete());
     assert_eq!((first.wakes(), second.wakes()), (0, 1));
-    assert_eq!(scene.waiter.poll(second.waker()), Poll::Ready(End::Result));
+    assert_eq!(scene.poll(&second), Poll::Ready(End::Result));
     assert_eq!((first.kept(), second.kept()), (0, 0));
 }
 
@@ -33,7 +33,7 @@ fn ps_01_a_clone_that_panics_registers_nothing_and_breaks_nothing() {
         let (bad, good) = (Probe::new(), Probe::new());
         let mut scene = row.scene();
         panics_once(&bad, Event::Clone, || {
-            let _ = scene.waiter.poll(bad.waker());
+            let _ = scene.poll(&bad);
         });
         assert_eq!(bad.kept(), 0);
         works(scene);
@@ -41,9 +41,9 @@ fn ps_01_a_clone_that_panics_registers_nothing_and_breaks_nothing() {
         // At a later one, in place of another task's: that stays, until the
         // next poll that returns.
         let mut scene = row.scene();
-        assert_eq!(scene.waiter.poll(good.waker()), Poll::Pending);
+        assert_eq!(scene.poll(&good), Poll::Pending);
         panics_once(&bad, Event::Clone, || {
-            let _ = scene.waiter.poll(bad.waker());
+            let _ = scene.poll(&bad);
         });
         assert_eq!((bad.kept(), good.kept()), (0, 1));
         works(scene);
@@ -51,40 +51,27 @@ fn ps_01_a_clone_that_panics_registers_nothing_and_breaks_nothing() {
 
         // The result comes all the same.
         let mut scene = row.scene();
-        assert_eq!(scene.waiter.poll(good.waker()), Poll::Pending);
+        assert_eq!(scene.poll(&good), Poll::Pending);
         panics_once(&bad, Event::Clone, || {
-            let _ = scene.waiter.poll(bad.waker());
+            let _ = scene.poll(&bad);
         });
-        assert!(scene.completer.complete());
+        assert!(scene.complete());
         assert_eq!(good.wakes(), 1);
-        assert_eq!(scene.waiter.poll(good.waker()), Poll::Ready(End::Result));
+        assert_eq!(scene.poll(&good), Poll::Ready(End::Result));
     });
 }
 
 #[test]
 fn ps_01_a_wake_that_panics_costs_nobody_the_result() {
-    fn plays(row: &Row, leaves: bool, end: End) {
-        let bad = Probe::new();
-        let Scene {
-            mut waiter,
-            mut completer,
-        } = row.scene();
-        assert_eq!(waiter.poll(bad.waker()), Poll::Pending);
-        panics_once(&bad, Event::Wake, || {
-            if leaves {
-                drop(completer);
-            } else {
-                completer.complete();
-            }
-        });
-        assert_eq!(bad.kept(), 0);
-        let good = Probe::new();
-        assert_eq!(waiter.poll(good.waker()), Poll::Ready(end));
-    }
-
     with_each(|row| {
-        plays(row, false, End::Result);
-        plays(row, true, row.left);
+        for (by, end) in row.ends() {
+            let (bad, good) = (Probe::new(), Probe::new());
+            let mut scene = row.scene();
+            assert_eq!(scene.poll(&bad), Poll::Pending);
+            panics_once(&bad, Event::Wake, || scene.end(by));
+            assert_eq!(bad.kept(), 0);
+            assert_eq!(scene.poll(&good), Poll::Ready(end));
+        }
     });
 }
 
@@ -93,16 +80,16 @@ fn ps_01_a_drop_that_panics_leaves_the_next_waker_registered() {
     with_each(|row| {
         let (bad, good) = (Probe::new(), Probe::new());
         let mut scene = row.scene();
-        assert_eq!(scene.waiter.poll(bad.waker()), Poll::Pending);
+        assert_eq!(scene.poll(&bad), Poll::Pending);
         panics_once(&bad, Event::Drop, || {
-            let _ = scene.waiter.poll(good.waker());
+            let _ = scene.poll(&good);
         });
         assert_eq!((bad.kept(), good.kept()), (0, 1));
 
         // The wait has gone over to the new task, although its poll panicked.
-        assert!(scene.completer.complete());
+        assert!(scene.complete());
         assert_eq!((bad.wakes(), good.wakes()), (0, 1));
-        assert_eq!(scene.waiter.poll(good.waker()), Poll::Ready(End::Result));
+        assert_eq!(scene.poll(&good), Poll::Ready(End::Result));
     });
 }
 
@@ -110,17 +97,51 @@ fn ps_01_a_drop_that_panics_leaves_the_next_waker_registered() {
 fn ps_01_a_drop_that_panics_lets_the_wait_leave() {
     with_each(|row| {
         let bad = Probe::new();
-        let Scene {
-            mut waiter,
-            mut completer,
-        } = row.scene();
-        assert_eq!(waiter.poll(bad.waker()), Poll::Pending);
-        panics_once(&bad, Event::Drop, || drop(waiter));
+        let mut scene = row.scene();
+        assert_eq!(scene.poll(&bad), Poll::Pending);
+        panics_once(&bad, Event::Drop, || scene.cancel());
         assert_eq!(bad.kept(), 0);
-        completer.touch();
-        completer.complete();
-        drop(completer);
+        scene.touch();
+        scene.complete();
+        drop(scene);
         assert_eq!(Token::alive(), 0);
-        works(row.scene());
+    });
+}
+
+#[test]
+fn ps_01_a_waker_that_panics_keeps_no_other_waiter_from_its_turn() {
+    with_each_queue(|row| {
+        for event in [Event::Clone, Event::Wake, Event::Drop] {
+            let (bad, good) = (Probe::new(), Probe::new());
+            let mut scene = row.scene();
+            let [mut other] = scene.others().expect("it has several");
+            match event {
+                Event::Clone => {
+                    panics_once(&bad, event, || {
+                        let _ = scene.poll(&bad);
+                    });
+                    assert_eq!(other.poll(&mut good.cx()), Poll::Pending);
+                    scene.cancel();
+                    scene.complete();
+                }
+                Event::Drop => {
+                    assert_eq!(scene.poll(&bad), Poll::Pending);
+                    assert_eq!(other.poll(&mut good.cx()), Poll::Pending);
+                    panics_once(&bad, event, || scene.cancel());
+                    scene.complete();
+                }
+                Event::Wake => {
+                    assert_eq!(scene.poll(&bad), Poll::Pending);
+                    assert_eq!(other.poll(&mut good.cx()), Poll::Pending);
+                    panics_once(&bad, event, || {
+                        let _ = scene.complete();
+                    });
+                    // What it was granted is handed on.
+                    scene.cancel();
+                }
+            }
+            assert_eq!((bad.kept(), good.wakes()), (0, 1), "{event:?}");
+            assert_eq!(other.poll(&mut good.cx()), Poll::Ready(End::Result));
+        }
     });
 }

@@ -7,16 +7,13 @@ use crate::with_each;
 #[test]
 fn lw_07_a_wait_that_ends_without_sleeping_leaves_no_waker() {
     with_each(|row| {
-        let task = Probe::new();
-        let mut scene = row.scene();
-        assert!(scene.completer.complete());
-        assert_eq!(scene.waiter.poll(task.waker()), Poll::Ready(End::Result));
-        assert_eq!(task.kept(), 0);
-
-        let mut scene = row.scene();
-        drop(scene.completer);
-        assert_eq!(scene.waiter.poll(task.waker()), Poll::Ready(row.left));
-        assert_eq!(task.kept(), 0);
+        for (by, end) in row.ends() {
+            let task = Probe::new();
+            let mut scene = row.scene();
+            scene.end(by);
+            assert_eq!(scene.poll(&task), Poll::Ready(end));
+            assert_eq!(task.kept(), 0);
+        }
     });
 }
 
@@ -28,13 +25,13 @@ fn lw_07_polls_for_nothing_lose_nothing() {
         let task = Probe::new();
         let mut scene = row.scene();
         for _ in 0..3 {
-            assert_eq!(scene.waiter.poll(task.waker()), Poll::Pending);
+            assert_eq!(scene.poll(&task), Poll::Pending);
             task.waker().wake_by_ref();
-            scene.completer.touch();
+            scene.touch();
         }
         let before = task.wakes();
-        assert!(scene.completer.complete());
+        assert!(scene.complete());
         assert_eq!(task.wakes(), before + 1);
-        assert_eq!(scene.waiter.poll(task.waker()), Poll::Ready(End::Result));
+        assert_eq!(scene.poll(&task), Poll::Ready(End::Result));
     });
 }

@@ -2,23 +2,24 @@
 //! them: each written once, and played with every waiting operation of the
 //! suite. A test is named for the case and for what comes out of it.
 //!
-//! Of the cases that concern primitives, these need what a oneshot has not,
-//! and wait here for the primitive that has:
+//! A primitive joins by a line of the table. One with several waiters on an
+//! object is also played with several; the cases that are left need more than a
+//! wait and what ends it, and are tests of the primitive that has it:
 //!
 //! | case | needs |
 //! | --- | --- |
-//! | LW-01 | a permit that outlives its waiter, stored beside a queue |
-//! | LW-03 | a broadcast over many waiters |
-//! | CA-07 | requests of different sizes |
-//! | FA-01, FA-02, FA-04 | several waiters on one object: an order among them |
-//! | OV-01 | a count of permits |
+//! | LW-01, LW-03 | a call that completes all who wait: `Notify` |
+//! | CA-07, FA-04 | requests of different sizes: `Semaphore` |
+//! | FA-01 | two kinds of waiters |
+//! | FA-02 | nothing: that a grant waits for its poll is how it is, and `granted` tells of it |
+//! | OV-01 | a count of permits: `Semaphore` |
 //! | OV-03, OV-06 | deadlines |
 //! | RE-03 | tasks, which are the executor's |
 //!
-//! Others apply in part. A oneshot has one waiter a side, so where a cancelled
-//! waiter must hand its grant to the next (CA-01, CA-02, CA-04), here the
-//! result goes back to the other side, or is dropped, then and there; and
-//! where several permits or values are counted (CA-06, UB-09), here it is one.
+//! A oneshot has one waiter a side and no queue: where a cancelled waiter hands
+//! its grant to the next (CA-01, CA-02, CA-04), there the value goes back to the
+//! sender, or is dropped, then and there. And of CA-06 and UB-09, which count
+//! permits and values, there is one.
 
 #![cfg(not(loom))]
 
@@ -35,25 +36,30 @@ mod stale_wakers;
 
 use support::returns;
 use support::token::Token;
-use table::{Row, Scene, table};
+use table::{Row, table};
 
-/// Plays a case with every row of the table, each on a thread of its own that
-/// must come back: a case can fail by a deadlock.
+/// Plays a case with every row of the table.
 fn with_each(play: fn(&Row)) {
-    let mut played = 0;
-    for row in table() {
-        let what = row.name.clone();
-        returns(&what, move || {
-            play(&row);
-            assert_eq!(Token::alive(), 0, "every value was dropped");
-        });
-        played += 1;
-    }
-    assert!(played > 0, "the table has rows");
+    let played = table().into_iter().map(|row| on_its_thread(row, play));
+    assert!(played.count() > 0, "the table has rows");
 }
 
-impl Row {
-    fn scene(&self) -> Scene {
-        (self.scene)()
-    }
+/// Plays a case with every row whose object has several waiters.
+fn with_each_queue(play: fn(&Row)) {
+    let several = |row: &Row| row.scene().others::<1>().is_some();
+    let queues = table().into_iter().filter(several);
+    let played = queues.map(|row| on_its_thread(row, play));
+    assert!(
+        played.count() > 0,
+        "the table has rows with several waiters"
+    );
+}
+
+/// A thread of its own that must come back: a case can fail by a deadlock.
+fn on_its_thread(row: Row, play: fn(&Row)) {
+    let name = row.name.clone();
+    returns(&name, move || {
+        play(&row);
+        assert_eq!(Token::alive(), 0, "every value was dropped");
+    });
 }

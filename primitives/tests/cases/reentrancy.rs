@@ -1,6 +1,6 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 
 use crate::support::probe::{Event, Probe};
 use crate::support::token::Token;
@@ -23,8 +23,8 @@ impl Stage {
     fn set(row: &Row) -> Self {
         let Scene { waiter, completer } = row.scene();
         Self {
-            waiter: Rc::new(RefCell::new(Some(waiter))),
-            completer: Rc::new(RefCell::new(Some(completer))),
+            waiter: Rc::new(RefCell::new(waiter)),
+            completer: Rc::new(RefCell::new(completer)),
             end: Rc::default(),
             entries: Rc::default(),
         }
@@ -48,7 +48,7 @@ impl Stage {
     fn poll(&self, waker: &Waker) -> bool {
         Self::reach(&self.waiter, |waiter| {
             if self.end.get().is_none()
-                && let Poll::Ready(end) = waiter.poll(waker)
+                && let Poll::Ready(end) = waiter.poll(&mut Context::from_waker(waker))
             {
                 self.end.set(Some(end));
             }
@@ -168,12 +168,12 @@ fn plays(row: &Row, step: Step, event: Event, entry: Entry) {
     let left = stage.completer.borrow().is_none();
     stage.complete();
     if stage.waiter.borrow().is_some() {
-        if stage.end.get().is_none() {
+        let end = if left { row.left } else { Some(End::Result) };
+        if end.is_some() && stage.end.get().is_none() {
             assert_eq!(latest.wakes(), 1, "{what}: the latest waker was woken");
             stage.poll(latest.waker());
         }
-        let end = if left { row.left } else { End::Result };
-        assert_eq!(stage.end.get(), Some(end), "{what}");
+        assert_eq!(stage.end.get(), end, "{what}");
     }
     drop((stage.waiter.take(), stage.completer.take()));
     assert_eq!((task.kept(), other.kept()), (0, 0), "{what}");
@@ -184,6 +184,10 @@ fn plays(row: &Row, step: Step, event: Event, entry: Entry) {
 fn re_01_a_waker_that_calls_back_comes_through() {
     with_each(|row| {
         for (step, event, entries) in STEPS {
+            // Where leaving ends no wait, it wakes nobody.
+            if matches!(step, Step::Leave) && row.left.is_none() {
+                continue;
+            }
             for &entry in entries {
                 plays(row, step, event, entry);
             }

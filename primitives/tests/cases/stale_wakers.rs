@@ -7,25 +7,19 @@ use crate::with_each;
 #[test]
 fn sw_01_the_latest_waker_is_woken_and_no_other() {
     with_each(|row| {
-        for leaves in [false, true] {
+        for (by, end) in row.ends() {
             let tasks: [Probe; 4] = std::array::from_fn(|_| Probe::new());
             let [first, second, third, last] = &tasks;
             let mut scene = row.scene();
             // Through four tasks, and back to the first in between.
             for task in [first, second, third, first, last] {
-                assert_eq!(scene.waiter.poll(task.waker()), Poll::Pending);
+                assert_eq!(scene.poll(task), Poll::Pending);
                 assert_eq!(task.kept(), 1);
             }
-            let end = if leaves {
-                drop(scene.completer);
-                row.left
-            } else {
-                assert!(scene.completer.complete());
-                End::Result
-            };
+            scene.end(by);
             assert_eq!(tasks.each_ref().map(Probe::wakes), [0, 0, 0, 1]);
             assert_eq!(tasks.each_ref().map(Probe::kept), [0; 4]);
-            assert_eq!(scene.waiter.poll(last.waker()), Poll::Ready(end));
+            assert_eq!(scene.poll(last), Poll::Ready(end));
         }
     });
 }
@@ -36,13 +30,10 @@ fn sw_01_the_same_waker_again_is_neither_cloned_nor_lost() {
         let task = Probe::new();
         let mut scene = row.scene();
         for _ in 0..3 {
-            assert_eq!(scene.waiter.poll(task.waker()), Poll::Pending);
-            // Another clone of it, as an executor makes one a poll.
-            let again = task.waker().clone();
-            assert_eq!(scene.waiter.poll(&again), Poll::Pending);
+            assert_eq!(scene.poll(&task), Poll::Pending);
         }
-        assert_eq!(task.clones(), 1 + 3, "one for the wait, three of the test");
-        assert!(scene.completer.complete());
+        assert_eq!((task.clones(), task.kept()), (1, 1));
+        assert!(scene.complete());
         assert_eq!(task.wakes(), 1);
     });
 }
@@ -52,16 +43,13 @@ fn sw_03_a_wait_that_moved_to_another_task_has_forgotten_the_first() {
     with_each(|row| {
         let (first, second) = (Probe::new(), Probe::new());
         let mut scene = row.scene();
-        assert_eq!(scene.waiter.poll(first.waker()), Poll::Pending);
-
-        // The wait moves, in memory too: no queue may point at the old place.
-        let mut moved = scene.waiter;
-        assert_eq!(moved.poll(second.waker()), Poll::Pending);
+        assert_eq!(scene.poll(&first), Poll::Pending);
+        assert_eq!(scene.poll(&second), Poll::Pending);
         assert_eq!(first.kept(), 0, "the first task can end for good");
         drop(first);
 
-        assert!(scene.completer.complete());
+        assert!(scene.complete());
         assert_eq!(second.wakes(), 1);
-        assert_eq!(moved.poll(second.waker()), Poll::Ready(End::Result));
+        assert_eq!(scene.poll(&second), Poll::Ready(End::Result));
     });
 }

@@ -1,11 +1,15 @@
 //! The table of waiting operations: a new primitive joins every case by a line.
 
+use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use reveille::oneshot::{Receiver, Sender};
-use reveille::protocol::{Local, Native, Place, Spin};
+use reveille::protocol::{Backend, Local, Native, Place, Spin};
+use reveille::{Mutex, Notify, OwnedMutexGuard, Semaphore};
 
 use crate::support::channel::{Channel, Heap, Slotted};
+use crate::support::probe::Probe;
 use crate::support::token::Token;
 
 /// Every waiting operation, in every place, over every backend.
@@ -23,6 +27,17 @@ pub(crate) fn table() -> Vec<Row> {
         closing::<Slotted<Native>>(),
         closing::<Slotted<Spin>>(),
         closing::<Slotted<Local>>(),
+        being_notified::<Native>(),
+        being_notified::<Spin>(),
+        being_notified::<Local>(),
+        locking::<Native, 0>(),
+        locking::<Spin, 0>(),
+        locking::<Local, 0>(),
+        locking::<Native, 2>(),
+        acquiring::<Native, 0>(),
+        acquiring::<Spin, 0>(),
+        acquiring::<Local, 0>(),
+        acquiring::<Native, 2>(),
     ]
 }
 
@@ -31,30 +46,37 @@ pub(crate) struct Row {
     pub(crate) name: String,
     /// A fresh primitive, with a wait on it that has not been polled.
     pub(crate) scene: fn() -> Scene,
-    /// What the wait ends with where the other side leaves.
-    pub(crate) left: End,
+    /// What the wait ends with where the other side leaves, if it does.
+    pub(crate) left: Option<End>,
+    /// Whether the other side is told that nobody waits any more.
+    pub(crate) refuses: bool,
 }
 
-/// The two sides of one wait.
+/// The two sides of one wait, each until it leaves.
 pub(crate) struct Scene {
-    pub(crate) waiter: Box<dyn Waiter>,
-    pub(crate) completer: Box<dyn Completer>,
+    pub(crate) waiter: Option<Box<dyn Waiter>>,
+    pub(crate) completer: Option<Box<dyn Completer>>,
 }
 
 /// The side that waits. Dropping it cancels the wait.
 pub(crate) trait Waiter {
-    /// Polls the wait.
-    fn poll(&mut self, waker: &Waker) -> Poll<End>;
+    /// Polls the wait. A result is dropped at once.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End>;
 }
 
 /// The side that ends the wait. Dropping it leaves.
 pub(crate) trait Completer {
-    /// Gives the wait its result, if it has not got one. Answers whether
-    /// anybody is there to have it.
+    /// Gives the wait, or the first of several, its result. Answers whether
+    /// there was anybody to have it, or may yet be.
     fn complete(&mut self) -> bool;
 
     /// What else can be called on this side and ends nothing.
     fn touch(&mut self);
+
+    /// A further wait on the same object, where it has more than one.
+    fn another(&self) -> Option<Box<dyn Waiter>> {
+        None
+    }
 }
 
 /// What a wait ends with.
@@ -66,16 +88,79 @@ pub(crate) enum End {
     Never,
 }
 
+/// How the other side ends a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    Completing,
+    Leaving,
+}
+
+impl Row {
+    pub(crate) fn scene(&self) -> Scene {
+        (self.scene)()
+    }
+
+    /// The ways in which the wait ends, and with what.
+    pub(crate) fn ends(&self) -> Vec<(By, End)> {
+        let left = self.left.map(|end| (By::Leaving, end));
+        [(By::Completing, End::Result)]
+            .into_iter()
+            .chain(left)
+            .collect()
+    }
+}
+
+impl Scene {
+    fn new(waiter: impl Waiter + 'static, completer: impl Completer + 'static) -> Self {
+        Self {
+            waiter: Some(Box::new(waiter)),
+            completer: Some(Box::new(completer)),
+        }
+    }
+
+    pub(crate) fn poll(&mut self, task: &Probe) -> Poll<End> {
+        let waiter = self.waiter.as_mut().expect("nobody has cancelled");
+        waiter.poll(&mut task.cx())
+    }
+
+    pub(crate) fn cancel(&mut self) {
+        drop(self.waiter.take());
+    }
+
+    pub(crate) fn complete(&mut self) -> bool {
+        let completer = self.completer.as_mut().expect("it has not left");
+        completer.complete()
+    }
+
+    pub(crate) fn touch(&mut self) {
+        let completer = self.completer.as_mut().expect("it has not left");
+        completer.touch();
+    }
+
+    pub(crate) fn end(&mut self, by: By) {
+        match by {
+            By::Completing => assert!(self.complete(), "somebody waits"),
+            By::Leaving => drop(self.completer.take()),
+        }
+    }
+
+    /// Further waits on the same object, where it can have several.
+    pub(crate) fn others<const N: usize>(&self) -> Option<[Box<dyn Waiter>; N]> {
+        let completer = self.completer.as_ref().expect("it has not left");
+        let others: Option<Vec<_>> = (0..N).map(|_| completer.another()).collect();
+        others.map(|others| others.try_into().ok().expect("as many as asked for"))
+    }
+}
+
 /// `Receiver`, ended by `Sender::send`.
 fn receiving<C: Channel>() -> Row {
     struct Receives<P: Place>(Receiver<Token, P>);
     struct Sends<P: Place>(Option<Sender<Token, P>>);
 
     impl<P: Place> Waiter for Receives<P> {
-        fn poll(&mut self, waker: &Waker) -> Poll<End> {
-            let mut cx = Context::from_waker(waker);
-            std::pin::Pin::new(&mut self.0)
-                .poll(&mut cx)
+        fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+            Pin::new(&mut self.0)
+                .poll(cx)
                 .map(|received| match received {
                     Ok(token) => {
                         assert_eq!(token.0, 7, "the value is the one that was sent");
@@ -106,12 +191,10 @@ fn receiving<C: Channel>() -> Row {
         name: format!("Receiver in {}", C::name()),
         scene: || {
             let (tx, rx) = C::open();
-            Scene {
-                waiter: Box::new(Receives(rx)),
-                completer: Box::new(Sends(Some(tx))),
-            }
+            Scene::new(Receives(rx), Sends(Some(tx)))
         },
-        left: End::Never,
+        left: Some(End::Never),
+        refuses: true,
     }
 }
 
@@ -122,10 +205,9 @@ fn closing<C: Channel>() -> Row {
     struct Closes<P: Place>(Receiver<Token, P>);
 
     impl<P: Place> Waiter for Waits<P> {
-        fn poll(&mut self, waker: &Waker) -> Poll<End> {
-            let mut cx = Context::from_waker(waker);
-            std::pin::Pin::new(&mut self.0.closed())
-                .poll(&mut cx)
+        fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+            Pin::new(&mut self.0.closed())
+                .poll(cx)
                 .map(|()| End::Result)
         }
     }
@@ -140,7 +222,7 @@ fn closing<C: Channel>() -> Row {
             let _ = self.0.is_empty();
             if !self.0.is_terminated() {
                 let mut cx = Context::from_waker(Waker::noop());
-                let _ = std::pin::Pin::new(&mut self.0).poll(&mut cx);
+                let _ = Pin::new(&mut self.0).poll(&mut cx);
             }
         }
     }
@@ -149,11 +231,125 @@ fn closing<C: Channel>() -> Row {
         name: format!("Sender::closed in {}", C::name()),
         scene: || {
             let (tx, rx) = C::open();
-            Scene {
-                waiter: Box::new(Waits(tx)),
-                completer: Box::new(Closes(rx)),
-            }
+            Scene::new(Waits(tx), Closes(rx))
         },
-        left: End::Result,
+        left: Some(End::Result),
+        refuses: false,
+    }
+}
+
+/// A future whose output is a result to be dropped.
+struct Ends<F>(F);
+
+impl<F: Future + Unpin> Waiter for Ends<F> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        Pin::new(&mut self.0).poll(cx).map(|result| {
+            drop(result);
+            End::Result
+        })
+    }
+}
+
+/// `Notify::notified`, ended by `notify_one`.
+fn being_notified<B: Backend>() -> Row {
+    struct Notifies<B: Backend>(Arc<Notify<B>>);
+
+    impl<B: Backend> Completer for Notifies<B> {
+        fn complete(&mut self) -> bool {
+            self.0.notify_one();
+            true
+        }
+
+        fn touch(&mut self) {
+            let _ = (self.0.waiting(), self.0.granted());
+        }
+
+        fn another(&self) -> Option<Box<dyn Waiter>> {
+            Some(Box::new(Ends(self.0.clone().notified_owned())))
+        }
+    }
+
+    Row {
+        name: format!("Notify::notified over {}", std::any::type_name::<B>()),
+        scene: || {
+            let notify = Arc::new(Notify::<B>::new_in());
+            Scene::new(Ends(notify.clone().notified_owned()), Notifies(notify))
+        },
+        left: None,
+        refuses: false,
+    }
+}
+
+/// `Mutex::lock`, ended by the drop of the guard; at most `K` overtake.
+fn locking<B: Backend, const K: u8>() -> Row {
+    struct Holds<B: Backend>(Arc<Mutex<u32, B>>, Option<OwnedMutexGuard<u32, B>>);
+
+    impl<B: Backend> Completer for Holds<B> {
+        fn complete(&mut self) -> bool {
+            drop(self.1.take());
+            true
+        }
+
+        fn touch(&mut self) {
+            let _ = (self.0.waiting(), self.0.granted());
+            if self.1.is_some() {
+                assert!(self.0.try_lock().is_err(), "it is held");
+            }
+        }
+
+        fn another(&self) -> Option<Box<dyn Waiter>> {
+            Some(Box::new(Ends(self.0.clone().lock_owned())))
+        }
+    }
+
+    Row {
+        name: format!(
+            "Mutex::lock over {}, {K} overtake",
+            std::any::type_name::<B>()
+        ),
+        scene: || {
+            let mutex = Arc::new(Mutex::<_, B>::new_in(0, K));
+            let guard = mutex.clone().try_lock_owned().expect("it is free");
+            Scene::new(Ends(mutex.clone().lock_owned()), Holds(mutex, Some(guard)))
+        },
+        left: Some(End::Result),
+        refuses: false,
+    }
+}
+
+/// `Semaphore::acquire`, ended by `add_permits`; at most `K` overtake.
+fn acquiring<B: Backend, const K: u8>() -> Row {
+    struct Adds<B: Backend>(Arc<Semaphore<B>>);
+
+    impl<B: Backend> Completer for Adds<B> {
+        fn complete(&mut self) -> bool {
+            self.0.add_permits(1);
+            true
+        }
+
+        fn touch(&mut self) {
+            let _ = (
+                self.0.waiting(),
+                self.0.granted(),
+                self.0.available_permits(),
+            );
+        }
+
+        fn another(&self) -> Option<Box<dyn Waiter>> {
+            Some(Box::new(Ends(self.0.clone().acquire_owned())))
+        }
+    }
+
+    Row {
+        name: format!(
+            "Semaphore::acquire over {}, {K} overtake",
+            std::any::type_name::<B>()
+        ),
+        scene: || {
+            let semaphore = Arc::new(Semaphore::<B>::new_in(0, K));
+            Scene::new(Ends(semaphore.clone().acquire_owned()), Adds(semaphore))
+        },
+        left: None,
+        refuses: false,
     }
 }

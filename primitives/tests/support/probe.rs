@@ -99,8 +99,18 @@ impl Probe {
         ACTS.with_borrow_mut(|acts| acts.push((self.task.id(), event, Box::new(act))));
     }
 
-    /// Panics at the next `event`.
+    /// Panics at the next `event`; not while a panic unwinds, so that a test
+    /// that fails does not abort.
     pub(crate) fn panic_on(&self, event: Event) {
+        self.on(event, move || {
+            if !std::thread::panicking() {
+                panic!("the waker's {event:?} panics");
+            }
+        });
+    }
+
+    /// Panics at the next `event`, also where that is a second panic.
+    pub(crate) fn panic_again_on(&self, event: Event) {
         self.on(event, move || panic!("the waker's {event:?} panics"));
     }
 
