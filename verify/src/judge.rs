@@ -176,7 +176,14 @@ fn points<S: Spec>(spec: &S, operations: &[Operation<'_, S::Op, S::Ret>]) -> Vec
             }
         };
         if spec.begins(operation.op) && (polls > 0 || outcome != Outcome::Cancelled) {
-            push(Act::Begin, first_poll, first_poll.last);
+            // A blocking operation polls where nobody sees it: when it first did
+            // is open for as long as it lasts.
+            let to = match (polls, outcome) {
+                (0, Outcome::Pending) => Tick::MAX,
+                (0, _) => span.last,
+                _ => first_poll.last,
+            };
+            push(Act::Begin, first_poll, to);
         }
         match outcome {
             Outcome::Done => push(Act::Finish, span, span.last),
