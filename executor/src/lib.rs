@@ -50,3 +50,8 @@ pub mod tokio;
 pub use self::block_on::{block_on, block_on_in};
 pub use self::executor::Executor;
 pub use self::threads::Threads;
+
+/// The examples of the README, which are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
