@@ -36,7 +36,7 @@
 //!
 //! # States
 //!
-//! They are those of a [`Handoff`](crate::protocol::Handoff), which this module
+//! They are those of a [`Handoff`], which this module
 //! gives the names and the errors of `tokio::sync::oneshot`. Sending to a
 //! receiver that does not wait is one compare-exchange; receiving a value that
 //! is there is a load. Whoever leaves last frees the channel; whoever leaves

@@ -23,7 +23,7 @@
 //!
 //! # States
 //!
-//! They are those of [`Permits`](crate::protocol::Permits). Acquiring what is
+//! They are those of [`Permits`]. Acquiring what is
 //! free is one compare-exchange, and so is releasing where nobody waits.
 //!
 //! Differences from `tokio::sync::Semaphore`: every count is a `usize`;

@@ -378,7 +378,7 @@ impl<B: Backend> core::fmt::Debug for Permits<B> {
 }
 
 /// Permits on their way to whoever acquired them. They are his from
-/// [`keep`](Self::keep) on; until then a panic of a waker, which can come when
+/// `keep` on; until then a panic of a waker, which can come when
 /// the section that took them has ended, gives them back (P8).
 #[must_use]
 pub struct Taken<'a, B: Backend> {
