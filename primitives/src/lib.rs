@@ -4,9 +4,12 @@
 //! | module | |
 //! | --- | --- |
 //! | [`oneshot`] | one value, from one task to another |
+//! | [`Barrier`] | a place where a number of tasks meet |
 //! | [`Mutex`] | a lock to be held across an `await` |
 //! | [`Semaphore`] | permits to be acquired and given back |
 //! | [`Notify`] | an event, without a value |
+//! | [`OnceCell`] | a value that is made once, by whoever needs it first |
+//! | [`SetOnce`] | a value that is set once, and waited for: a promise |
 //! | [`protocol`] | what all of them stand on, and what to build one's own on |
 //!
 //! The names and the semantics are those of `tokio::sync`: a `use` line is all
@@ -33,16 +36,22 @@ extern crate alloc;
 #[cfg(any(loom, feature = "std"))]
 extern crate std;
 
+mod barrier;
 pub mod mutex;
 mod notify;
+mod once_cell;
 pub mod oneshot;
 pub mod protocol;
 pub mod semaphore;
+mod set_once;
 
+pub use self::barrier::{Barrier, BarrierWait, BarrierWaitResult};
 pub use self::mutex::{
     MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard, TryLockError,
 };
 pub use self::notify::{Notified, Notify, OwnedNotified, WaitUntil};
+pub use self::once_cell::{GetOrInit, GetOrTryInit, OnceCell, OnceCellWait, SetError};
 pub use self::semaphore::{
     AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError,
 };
+pub use self::set_once::{SetOnce, SetOnceError, SetOnceWait};

@@ -55,6 +55,7 @@ mod loom;
 mod native;
 mod observed;
 mod permits;
+mod settled;
 #[cfg(feature = "shuttle")]
 mod shuttle;
 mod spin;
@@ -79,6 +80,7 @@ pub use self::loom::{
 pub use self::native::{Native, StdAtomics, StdLot, StdPark};
 pub use self::observed::{Observed, ObservedLock, Observer, Passage};
 pub use self::permits::{Acquiring, Closed, Permits, Refused, Taken, describe_permits};
+pub use self::settled::{Queues, SETTLED, Settled};
 #[cfg(feature = "shuttle")]
 pub use self::shuttle::{Shuttle, ShuttleLock, ShuttlePark};
 pub use self::spin::{Spin, SpinAtomics, SpinLot, SpinPark};

@@ -1,14 +1,18 @@
 //! The table of waiting operations: a new primitive joins every case by a line.
 
+use std::cell::Cell;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use reveille::oneshot::{Receiver, Sender};
 use reveille::protocol::{Backend, Local, Native, Place, Spin};
-use reveille::{Mutex, Notify, OwnedMutexGuard, Semaphore};
+use reveille::{
+    Barrier, BarrierWait, Mutex, Notify, OnceCell, OwnedMutexGuard, Semaphore, SetOnce,
+};
 
-use crate::support::channel::{Channel, Heap, Slotted};
+use crate::support::channel::{Channel, Heap, Slotted, keep};
 use crate::support::probe::Probe;
 use crate::support::token::Token;
 
@@ -38,6 +42,18 @@ pub(crate) fn table() -> Vec<Row> {
         acquiring::<Spin, 0>(),
         acquiring::<Local, 0>(),
         acquiring::<Native, 2>(),
+        settling::<Native>(),
+        settling::<Spin>(),
+        settling::<Local>(),
+        meeting::<Native>(),
+        meeting::<Spin>(),
+        meeting::<Local>(),
+        making::<Native>(),
+        making::<Spin>(),
+        making::<Local>(),
+        awaiting_what_is_made::<Native>(),
+        awaiting_what_is_made::<Spin>(),
+        awaiting_what_is_made::<Local>(),
     ]
 }
 
@@ -350,6 +366,166 @@ fn acquiring<B: Backend, const K: u8>() -> Row {
             Scene::new(Ends(semaphore.clone().acquire_owned()), Adds(semaphore))
         },
         left: None,
+        refuses: false,
+    }
+}
+
+/// A wait on a primitive that is leaked, so that it can go where an owned one
+/// can. It is the suite's own future: that of an `async` block does not outlive
+/// a panic.
+struct Waits<F>(F);
+
+impl<F: Future<Output = &'static End> + Unpin> Waiter for Waits<F> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        Pin::new(&mut self.0).poll(cx).map(|end| *end)
+    }
+}
+
+/// Leaks a primitive, in the sight of leak checkers.
+fn leaked<T>(primitive: T) -> &'static T {
+    keep(Box::leak(Box::new(primitive)))
+}
+
+/// `SetOnce::wait`, fulfilled or, where the other side leaves, rejected.
+fn settling<B: Backend>() -> Row {
+    struct Settles<B: Backend>(&'static SetOnce<End, B>);
+
+    impl<B: Backend> Completer for Settles<B> {
+        fn complete(&mut self) -> bool {
+            // Whoever was first has settled it.
+            let _ = self.0.set(End::Result);
+            true
+        }
+
+        fn touch(&mut self) {
+            let _ = (self.0.get(), self.0.waiting(), self.0.granted());
+        }
+    }
+
+    impl<B: Backend> Drop for Settles<B> {
+        fn drop(&mut self) {
+            let _ = self.0.set(End::Never);
+        }
+    }
+
+    Row {
+        name: format!("SetOnce::wait over {}", std::any::type_name::<B>()),
+        scene: || {
+            let once = leaked(SetOnce::<_, B>::new_in());
+            Scene::new(Waits(once.wait()), Settles(once))
+        },
+        left: Some(End::Never),
+        refuses: false,
+    }
+}
+
+/// `Barrier::wait`, ended by another arrival.
+fn meeting<B: Backend>() -> Row {
+    struct Arrives<B: Backend>(&'static Barrier<B>, Option<BarrierWait<'static, B>>);
+
+    impl<B: Backend> Completer for Arrives<B> {
+        fn complete(&mut self) -> bool {
+            if self.1.is_none() {
+                let arrival = self.1.insert(self.0.wait());
+                // Pending where it is the first: it stays for the other.
+                let mut cx = Context::from_waker(Waker::noop());
+                let _ = Pin::new(arrival).poll(&mut cx);
+            }
+            true
+        }
+
+        fn touch(&mut self) {
+            let _ = (self.0.waiting(), self.0.granted());
+        }
+    }
+
+    Row {
+        name: format!("Barrier::wait over {}", std::any::type_name::<B>()),
+        scene: || {
+            let barrier = leaked(Barrier::<B>::new_in(2));
+            Scene::new(Ends(barrier.wait()), Arrives(barrier, None))
+        },
+        left: None,
+        refuses: false,
+    }
+}
+
+/// `OnceCell::get_or_init`, ended by the initializer that is at work; where
+/// that is dropped, the wait has the turn and makes the value itself.
+fn making<B: Backend>() -> Row {
+    struct Makes<B: Backend, F> {
+        cell: &'static OnceCell<End, B>,
+        made: Rc<Cell<bool>>,
+        making: F,
+    }
+
+    impl<B: Backend, F: Future<Output = &'static End> + Unpin> Completer for Makes<B, F> {
+        fn complete(&mut self) -> bool {
+            if !self.made.replace(true) {
+                let mut cx = Context::from_waker(Waker::noop());
+                let made = Pin::new(&mut self.making).poll(&mut cx);
+                assert_eq!(made, Poll::Ready(&End::Result));
+            }
+            true
+        }
+
+        fn touch(&mut self) {
+            let _ = (self.cell.get(), self.cell.waiting(), self.cell.granted());
+            assert!(self.cell.set(End::Never).is_err());
+        }
+    }
+
+    Row {
+        name: format!("OnceCell::get_or_init over {}", std::any::type_name::<B>()),
+        scene: || {
+            let cell = leaked(OnceCell::<_, B>::new_in());
+            let made = Rc::new(Cell::new(false));
+            let done = made.clone();
+            let mut making = cell.get_or_init(|| {
+                std::future::poll_fn(move |_| match done.get() {
+                    true => Poll::Ready(End::Result),
+                    false => Poll::Pending,
+                })
+            });
+            let mut cx = Context::from_waker(Waker::noop());
+            assert!(Pin::new(&mut making).poll(&mut cx).is_pending());
+            let waits = cell.get_or_init(|| std::future::ready(End::Never));
+            Scene::new(Waits(waits), Makes { cell, made, making })
+        },
+        left: Some(End::Never),
+        refuses: false,
+    }
+}
+
+/// `OnceCell::wait`, ended by a value, or another where the other side leaves.
+fn awaiting_what_is_made<B: Backend>() -> Row {
+    struct Sets<B: Backend>(&'static OnceCell<End, B>);
+
+    impl<B: Backend> Completer for Sets<B> {
+        fn complete(&mut self) -> bool {
+            // Whoever was first has set it.
+            let _ = self.0.set(End::Result);
+            true
+        }
+
+        fn touch(&mut self) {
+            let _ = (self.0.get(), self.0.waiting(), self.0.granted());
+        }
+    }
+
+    impl<B: Backend> Drop for Sets<B> {
+        fn drop(&mut self) {
+            let _ = self.0.set(End::Never);
+        }
+    }
+
+    Row {
+        name: format!("OnceCell::wait over {}", std::any::type_name::<B>()),
+        scene: || {
+            let cell = leaked(OnceCell::<_, B>::new_in());
+            Scene::new(Waits(cell.wait()), Sets(cell))
+        },
+        left: Some(End::Never),
         refuses: false,
     }
 }

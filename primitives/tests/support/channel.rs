@@ -51,7 +51,7 @@ impl<B: Backend> Channel for Slotted<B> {
 /// Keeps what is leaked on purpose in the sight of leak checkers. Slots are
 /// leaked so that their halves can go where those of a heap channel can; that
 /// they can also be dropped has tests of its own.
-fn keep<T>(leaked: &'static mut T) -> &'static mut T {
+pub(crate) fn keep<T>(leaked: &'static mut T) -> &'static mut T {
     static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     kept.push(std::ptr::from_mut(leaked).expose_provenance());

@@ -1,0 +1,852 @@
+//! A value that is made once, by whoever needs it first.
+//!
+//! A [`OnceCell`] is empty until one of those who [need its
+//! value](OnceCell::get_or_init) has made it, with an initializer that may take
+//! its time. Meanwhile the others wait, and then all of them share the value.
+//!
+//! ```
+//! use reveille::OnceCell;
+//!
+//! static CONNECTION: OnceCell<String> = OnceCell::const_new();
+//!
+//! async fn connection() -> &'static str {
+//!     CONNECTION.get_or_init(|| async { "connected".to_owned() }).await
+//! }
+//!
+//! # reveille_executor::block_on(async {
+//! assert_eq!(connection().await, "connected");
+//! # });
+//! ```
+//!
+//! # States
+//!
+//! ```text
+//!             a turn is taken, by one compare-exchange
+//!   ┌───────┐ ───────────────────────────────────────▶ ┌──────┐ ──┐ given up, and somebody
+//!   │ empty │                                          │ busy │   │ is queued: it is their
+//!   └───────┘ ◀─────────────────────────────────────── └──────┘ ◀─┘ turn
+//!       │      given up, and nobody is queued             │
+//!       │ set                                             │ the value is made
+//!       └──────────────────▶ settled ◀────────────────────┘
+//! ```
+//!
+//! Whoever has the *turn* makes the value. It is given up where the initializer
+//! fails, panics or is dropped, and goes on to the first of those who are queued
+//! for it; one of these who is dropped with it hands it on in the same way.
+//!
+//! Invariant: there is at most one turn, and somebody is queued for it only
+//! while there is one. The value and those who wait for it are those of a
+//! [`Settled`].
+
+#![forbid(unsafe_code)]
+
+use alloc::boxed::Box;
+use core::error::Error;
+use core::fmt;
+use core::future::Future;
+use core::mem::ManuallyDrop;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+
+use crate::protocol::{
+    Backend, Bits, DefaultBackend, Queues, SETTLED, Section, Settled, Waiter, Waiters, WakeList,
+};
+
+/// Somebody has the turn.
+const BUSY: Bits = Bits::new(1 << 1);
+
+/// A value that is made once, and shared.
+///
+/// # Examples
+///
+/// ```
+/// use reveille::OnceCell;
+///
+/// # reveille_executor::block_on(async {
+/// let cell = OnceCell::new();
+/// assert_eq!(cell.get_or_init(|| async { 7 }).await, &7);
+/// assert_eq!(cell.get_or_init(|| async { 8 }).await, &7);
+/// # });
+/// ```
+///
+/// # Differences
+///
+/// Other than in `tokio::sync::OnceCell`,
+/// [`get_or_init`](Self::get_or_init) and
+/// [`get_or_try_init`](Self::get_or_try_init) are named futures that are
+/// `Unpin`, for which the future of an initializer that is started goes on the
+/// heap; and `new` is `const`. [`wait`](Self::wait), [`new_in`](Self::new_in),
+/// [`waiting`](Self::waiting) and [`granted`](Self::granted) are additions.
+pub struct OnceCell<T, B: Backend = DefaultBackend> {
+    settled: Settled<T, Queued, B>,
+}
+
+/// Who is queued at a cell.
+struct Queued {
+    /// For the value alone.
+    waits: Waiters<()>,
+    /// For the turn, or the value.
+    turns: Waiters<()>,
+}
+
+impl Queued {
+    const fn new() -> Self {
+        Self {
+            waits: Waiters::new(),
+            turns: Waiters::new(),
+        }
+    }
+}
+
+impl Queues for Queued {
+    fn waits(&mut self) -> &mut Waiters<()> {
+        &mut self.waits
+    }
+
+    fn wake_all(&mut self, wakes: &mut WakeList) -> bool {
+        let more = self.waits.wake_all(wakes);
+        self.turns.wake_all(wakes) || more
+    }
+}
+
+#[cfg(not(loom))]
+impl<T> OnceCell<T> {
+    /// An empty cell.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self::const_new()
+    }
+
+    /// An empty cell, in a constant: the same as [`new`](Self::new).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::OnceCell;
+    ///
+    /// static CELL: OnceCell<u32> = OnceCell::const_new();
+    /// CELL.set(7).unwrap();
+    /// assert_eq!(CELL.get(), Some(&7));
+    /// ```
+    #[must_use]
+    pub const fn const_new() -> Self {
+        Self {
+            settled: Settled::const_new(Queued::new()),
+        }
+    }
+
+    /// A cell with its value, in a constant.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::OnceCell;
+    ///
+    /// static CELL: OnceCell<u32> = OnceCell::const_new_with(7);
+    /// assert_eq!(CELL.get(), Some(&7));
+    /// ```
+    #[must_use]
+    pub const fn const_new_with(value: T) -> Self {
+        Self {
+            settled: Settled::const_new_with(value, Queued::new()),
+        }
+    }
+}
+
+#[cfg(loom)]
+impl<T> OnceCell<T> {
+    /// An empty cell.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::new_in()
+    }
+}
+
+impl<T> OnceCell<T> {
+    /// A cell with the value, if there is one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::OnceCell;
+    ///
+    /// assert_eq!(OnceCell::new_with(Some(7)).get(), Some(&7));
+    /// assert_eq!(OnceCell::<u32>::new_with(None).get(), None);
+    /// ```
+    #[must_use]
+    pub fn new_with(value: Option<T>) -> Self {
+        Self::new_with_in(value)
+    }
+}
+
+impl<T, B: Backend> OnceCell<T, B> {
+    /// An empty cell, over any backend.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OnceCell, protocol::Local};
+    ///
+    /// // For a single thread: no atomics, and not `Sync`.
+    /// let cell = OnceCell::<_, Local>::new_in();
+    /// cell.set(7).unwrap();
+    /// assert_eq!(cell.get(), Some(&7));
+    /// ```
+    #[must_use]
+    pub fn new_in() -> Self {
+        Self {
+            settled: Settled::new_in(Queued::new()),
+        }
+    }
+
+    fn new_with_in(value: Option<T>) -> Self {
+        match value {
+            Some(value) => Self {
+                settled: Settled::new_with_in(value, Queued::new()),
+            },
+            None => Self::new_in(),
+        }
+    }
+
+    /// Whether the value is there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::OnceCell;
+    ///
+    /// let cell = OnceCell::new();
+    /// assert!(!cell.initialized());
+    /// cell.set(7).unwrap();
+    /// assert!(cell.initialized());
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn initialized(&self) -> bool {
+        self.settled.is_settled()
+    }
+
+    /// The value, if it is there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::OnceCell;
+    ///
+    /// let cell = OnceCell::new();
+    /// assert_eq!(cell.get(), None);
+    /// cell.set(7).unwrap();
+    /// assert_eq!(cell.get(), Some(&7));
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn get(&self) -> Option<&T> {
+        self.settled.get()
+    }
+
+    /// The value by exclusive borrow, if it is there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::OnceCell;
+    ///
+    /// let mut cell = OnceCell::new_with(Some(7));
+    /// *cell.get_mut().unwrap() += 1;
+    /// assert_eq!(cell.get(), Some(&8));
+    /// ```
+    #[must_use]
+    pub fn get_mut(&mut self) -> Option<&mut T> {
+        self.settled.get_mut()
+    }
+
+    /// Sets the value of an empty cell, and lets everybody go on who waits for
+    /// it. It does not wait for an initializer that is at work.
+    ///
+    /// # Errors
+    ///
+    /// The value comes back: in
+    /// [`AlreadyInitializedError`](SetError::AlreadyInitializedError) where
+    /// there is one already, in
+    /// [`InitializingError`](SetError::InitializingError) where one is being
+    /// made.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OnceCell, SetError};
+    ///
+    /// let cell = OnceCell::new();
+    /// assert_eq!(cell.set(7), Ok(()));
+    /// assert_eq!(cell.set(8), Err(SetError::AlreadyInitializedError(8)));
+    /// ```
+    pub fn set(&self, value: T) -> Result<(), SetError<T>> {
+        let unbusy = |bits: Bits| (!bits.contains(BUSY)).then_some(Bits::EMPTY);
+        match self.settled.settle(value, unbusy) {
+            Ok(_) => Ok(()),
+            Err((value, bits)) if bits.contains(SETTLED) => {
+                Err(SetError::AlreadyInitializedError(value))
+            }
+            Err((value, _)) => Err(SetError::InitializingError(value)),
+        }
+    }
+
+    /// The value; where there is none, the one that `f` makes. Where another
+    /// initializer is at work, waits for what it makes, and for the turn to
+    /// make it in its place should it fail.
+    ///
+    /// `f` is called at most once, and where the value is there, not at all.
+    /// The future that it leads to is put on the heap, so that this one is
+    /// `Unpin` and small whatever that one is: an allocation each time an
+    /// initializer is started, and none where it is not.
+    ///
+    /// An initializer that waits for its own cell waits for ever.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it drops the future of `f` with what that has done so far. The
+    /// turn goes on to the next who is queued for it; one who is queued and is
+    /// dropped loses the place, and a turn that has come meanwhile goes on.
+    ///
+    /// # Panics
+    ///
+    /// With a panic of `f` or of its future; the turn goes on as above. Polling
+    /// it again after that, or after it was ready, panics.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::OnceCell;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let cell = OnceCell::new();
+    /// let length = cell.get_or_init(|| async { "reveille".len() }).await;
+    /// assert_eq!(*length, 8);
+    /// # });
+    /// ```
+    pub fn get_or_init<F, Fut>(&self, f: F) -> GetOrInit<'_, F, Fut, T, B>
+    where
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = T>,
+    {
+        GetOrInit {
+            init: Init::new(self, f),
+        }
+    }
+
+    /// As [`get_or_init`](Self::get_or_init), with an initializer that can
+    /// fail. Its error is its own caller's; the turn goes on to the next who is
+    /// queued for it.
+    ///
+    /// # Errors
+    ///
+    /// That of `f`.
+    ///
+    /// # Cancel safety
+    ///
+    /// As for [`get_or_init`](Self::get_or_init).
+    ///
+    /// # Panics
+    ///
+    /// As [`get_or_init`](Self::get_or_init).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::OnceCell;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let cell = OnceCell::new();
+    /// let parsed = cell.get_or_try_init(|| async { "seven".parse::<u32>() }).await;
+    /// assert!(parsed.is_err());
+    /// let parsed = cell.get_or_try_init(|| async { "7".parse::<u32>() }).await;
+    /// assert_eq!(parsed, Ok(&7));
+    /// # });
+    /// ```
+    pub fn get_or_try_init<E, F, Fut>(&self, f: F) -> GetOrTryInit<'_, F, Fut, T, B>
+    where
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+    {
+        GetOrTryInit {
+            init: Init::new(self, f),
+        }
+    }
+
+    /// Waits until somebody else has made or set the value. Where it is there,
+    /// the wait is over at once, by a load.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when the wait is given up.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::OnceCell;
+    ///
+    /// let cell = OnceCell::new();
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(|| cell.set(7).unwrap());
+    ///     assert_eq!(reveille_executor::block_on(async { *cell.wait().await }), 7);
+    /// });
+    /// ```
+    pub fn wait(&self) -> OnceCellWait<'_, T, B> {
+        OnceCellWait {
+            cell: self,
+            waiter: None,
+        }
+    }
+
+    /// Takes the value out, if it is there, and leaves the cell empty.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::OnceCell;
+    ///
+    /// let mut cell = OnceCell::new_with(Some(7));
+    /// assert_eq!(cell.take(), Some(7));
+    /// assert_eq!(cell.take(), None);
+    /// assert_eq!(cell.set(8), Ok(()));
+    /// ```
+    pub fn take(&mut self) -> Option<T> {
+        self.settled.take(Queued::new())
+    }
+
+    /// The value, if it is there, taken out of what held it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::OnceCell;
+    ///
+    /// assert_eq!(OnceCell::new_with(Some(7)).into_inner(), Some(7));
+    /// ```
+    #[must_use]
+    pub fn into_inner(mut self) -> Option<T> {
+        self.take()
+    }
+
+    /// How many wait: for the value, or for the turn to make it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::task::{Context, Waker};
+    /// use core::{future::Future, pin::pin};
+    /// use reveille::OnceCell;
+    ///
+    /// let cell = OnceCell::<u32>::new();
+    /// let mut waits = pin!(cell.wait());
+    /// assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    /// assert_eq!(cell.waiting(), 1);
+    /// ```
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.settled
+            .with(|section| section.state.waits.queued() + section.state.turns.queued())
+    }
+
+    /// How many have been let go on, with the value or the turn, and not been
+    /// polled since. One that has the turn and is not polled keeps the cell
+    /// empty, and everybody waiting.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::task::{Context, Waker};
+    /// use core::{future::Future, pin::pin};
+    /// use reveille::OnceCell;
+    ///
+    /// let cell = OnceCell::new();
+    /// let mut waits = pin!(cell.wait());
+    /// assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    /// cell.set(7).unwrap();
+    /// assert_eq!(cell.granted(), 1);
+    /// ```
+    #[must_use]
+    pub fn granted(&self) -> usize {
+        self.settled
+            .with(|section| section.state.waits.called() + section.state.turns.called())
+    }
+}
+
+/// Lets go of the turn: it goes to the next who is queued, or to nobody.
+fn pass(section: Section<'_, Queued>) {
+    let turns = &mut section.state.turns;
+    match turns.first() {
+        Some(next) => turns.call(&next, section.wakes),
+        None => section.bits.remove(BUSY),
+    }
+}
+
+/// What somebody who needs the value comes by.
+enum Found<'a, T, B: Backend> {
+    Value(&'a T),
+    Turn(Turn<'a, T, B>),
+}
+
+/// Waits for the value, or the turn to make it.
+struct AwaitTurn<'a, T, B: Backend> {
+    cell: &'a OnceCell<T, B>,
+    /// Its place in the queue, while it has one.
+    waiter: Option<Waiter>,
+}
+
+impl<'a, T, B: Backend> Future for AwaitTurn<'a, T, B> {
+    type Output = Found<'a, T, B>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let (cell, waiter) = (this.cell, &mut this.waiter);
+        if waiter.is_none() {
+            if let Some(value) = cell.get() {
+                return Poll::Ready(Found::Value(value));
+            }
+            let free = |bits: Bits| (!bits.intersects(SETTLED | BUSY)).then(|| bits | BUSY);
+            if cell.settled.update(free).is_ok() {
+                return Poll::Ready(Found::Turn(Turn { cell }));
+            }
+        }
+        let fresh = waiter.is_none();
+        let found = cell.settled.poll(cx, fresh, |section, caller| {
+            let Section { bits, state, wakes } = section;
+            let turns = &mut state.turns;
+            // A called one has the turn, unless the value has called everybody.
+            let called = waiter.take_if(|waiter| turns.is_called(waiter));
+            let called = called.map(|waiter| turns.remove(waiter, wakes));
+            if bits.contains(SETTLED) {
+                return Poll::Ready(None);
+            }
+            if called.is_some() || (waiter.is_none() && !bits.contains(BUSY)) {
+                bits.insert(BUSY);
+                // From here on it gives itself back, should the caller's waker
+                // panic before this poll returns.
+                return Poll::Ready(Some(Turn { cell }));
+            }
+            let waiter = waiter.get_or_insert_with(|| turns.push(()));
+            caller.register(turns.waker(waiter));
+            Poll::Pending
+        });
+        found.map(|found| match found {
+            Ok(value) => Found::Value(value),
+            Err(turn) => Found::Turn(turn),
+        })
+    }
+}
+
+/// Loses the place in the queue, and hands on a turn that has come.
+impl<T, B: Backend> Drop for AwaitTurn<'_, T, B> {
+    fn drop(&mut self) {
+        let Some(waiter) = self.waiter.take() else {
+            return;
+        };
+        self.cell.settled.with(|Section { bits, state, wakes }| {
+            let granted = !bits.contains(SETTLED) && state.turns.is_called(&waiter);
+            state.turns.remove(waiter, wakes);
+            if granted {
+                pass(Section { bits, state, wakes });
+            }
+        });
+    }
+}
+
+/// The turn: it ends with the value, or goes on.
+struct Turn<'a, T, B: Backend> {
+    cell: &'a OnceCell<T, B>,
+}
+
+impl<'a, T, B: Backend> Turn<'a, T, B> {
+    fn settle(self, value: T) -> &'a T {
+        let cell = ManuallyDrop::new(self).cell;
+        match cell.settled.settle(value, |_| Some(Bits::EMPTY)) {
+            Ok(value) => value,
+            Err(_) => unreachable!("whoever has the turn is the only one to make the value"),
+        }
+    }
+}
+
+impl<T, B: Backend> Drop for Turn<'_, T, B> {
+    fn drop(&mut self) {
+        self.cell.settled.with(pass);
+    }
+}
+
+/// What the two ways to make a value have in common: the wait for the turn, and
+/// the initializer.
+struct Init<'a, F, Fut, T, B: Backend> {
+    stage: Stage<'a, F, Fut, T, B>,
+}
+
+enum Stage<'a, F, Fut, T, B: Backend> {
+    Waits(AwaitTurn<'a, T, B>, F),
+    /// The future goes before the turn does.
+    Makes(Pin<Box<Fut>>, Turn<'a, T, B>),
+    Done,
+}
+
+/// How it ended: with the value, or what the initializer made and the turn to
+/// settle it.
+enum Made<'a, O, T, B: Backend> {
+    Value(&'a T),
+    Output(O, Turn<'a, T, B>),
+}
+
+impl<'a, F, Fut, T, B: Backend> Init<'a, F, Fut, T, B>
+where
+    F: FnOnce() -> Fut,
+    Fut: Future,
+{
+    fn new(cell: &'a OnceCell<T, B>, f: F) -> Self {
+        let wait = AwaitTurn { cell, waiter: None };
+        Self {
+            stage: Stage::Waits(wait, f),
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>, name: &str) -> Poll<Made<'a, Fut::Output, T, B>> {
+        // A waker that panics leaves the wait as it is.
+        let found = match &mut self.stage {
+            Stage::Waits(wait, _) => match Pin::new(wait).poll(cx) {
+                Poll::Ready(found) => Some(found),
+                Poll::Pending => return Poll::Pending,
+            },
+            _ => None,
+        };
+        // What follows is the initializer's: should it panic, the turn goes on
+        // at once, and nothing is left to be polled.
+        let (mut future, turn) = match (core::mem::replace(&mut self.stage, Stage::Done), found) {
+            (_, Some(Found::Value(value))) => return Poll::Ready(Made::Value(value)),
+            (Stage::Waits(_, f), Some(Found::Turn(turn))) => {
+                let future = Box::pin(f());
+                (future, turn)
+            }
+            (Stage::Makes(future, turn), _) => (future, turn),
+            _ => panic!("{name} polled after it was ready"),
+        };
+        match future.as_mut().poll(cx) {
+            Poll::Ready(output) => {
+                // Before the return, not in it: should it panic, it would leak
+                // what is being returned.
+                drop(future);
+                Poll::Ready(Made::Output(output, turn))
+            }
+            Poll::Pending => {
+                self.stage = Stage::Makes(future, turn);
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// The initializer is never pinned here: it is called, and what it leads to is
+/// pinned on the heap.
+impl<F, Fut, T, B: Backend> Unpin for Init<'_, F, Fut, T, B> {}
+
+impl<F, Fut, T, B: Backend> fmt::Debug for Init<'_, F, Fut, T, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match &self.stage {
+            Stage::Waits(AwaitTurn { waiter: None, .. }, _) => "Created",
+            Stage::Waits(..) => "Queued",
+            Stage::Makes(..) => "Makes",
+            Stage::Done => "Done",
+        })
+    }
+}
+
+/// The future of [`OnceCell::get_or_init`].
+#[must_use = "futures do nothing unless polled"]
+pub struct GetOrInit<'a, F, Fut, T, B: Backend = DefaultBackend> {
+    init: Init<'a, F, Fut, T, B>,
+}
+
+impl<'a, F, Fut, T, B: Backend> Future for GetOrInit<'a, F, Fut, T, B>
+where
+    F: FnOnce() -> Fut,
+    Fut: Future<Output = T>,
+{
+    type Output = &'a T;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<&'a T> {
+        let made = self.get_mut().init.poll(cx, "OnceCell::get_or_init");
+        made.map(|made| match made {
+            Made::Value(value) => value,
+            Made::Output(value, turn) => turn.settle(value),
+        })
+    }
+}
+
+/// The future of [`OnceCell::get_or_try_init`].
+#[must_use = "futures do nothing unless polled"]
+pub struct GetOrTryInit<'a, F, Fut, T, B: Backend = DefaultBackend> {
+    init: Init<'a, F, Fut, T, B>,
+}
+
+impl<'a, E, F, Fut, T, B: Backend> Future for GetOrTryInit<'a, F, Fut, T, B>
+where
+    F: FnOnce() -> Fut,
+    Fut: Future<Output = Result<T, E>>,
+{
+    type Output = Result<&'a T, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let made = self.get_mut().init.poll(cx, "OnceCell::get_or_try_init");
+        made.map(|made| match made {
+            Made::Value(value) => Ok(value),
+            Made::Output(Ok(value), turn) => Ok(turn.settle(value)),
+            Made::Output(Err(error), turn) => {
+                drop(turn);
+                Err(error)
+            }
+        })
+    }
+}
+
+impl<F, Fut, T, B: Backend> fmt::Debug for GetOrInit<'_, F, Fut, T, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GetOrInit")
+            .field("stage", &self.init)
+            .finish()
+    }
+}
+
+impl<F, Fut, T, B: Backend> fmt::Debug for GetOrTryInit<'_, F, Fut, T, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GetOrTryInit")
+            .field("stage", &self.init)
+            .finish()
+    }
+}
+
+/// The future of [`OnceCell::wait`].
+///
+/// Polled again after it was ready, it answers the same again.
+#[must_use = "futures do nothing unless polled"]
+pub struct OnceCellWait<'a, T, B: Backend = DefaultBackend> {
+    cell: &'a OnceCell<T, B>,
+    /// Its place in the queue, while it has one.
+    waiter: Option<Waiter>,
+}
+
+impl<'a, T, B: Backend> Future for OnceCellWait<'a, T, B> {
+    type Output = &'a T;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<&'a T> {
+        let this = self.get_mut();
+        this.cell.settled.poll_wait(&mut this.waiter, cx)
+    }
+}
+
+impl<T, B: Backend> Drop for OnceCellWait<'_, T, B> {
+    #[inline]
+    fn drop(&mut self) {
+        self.cell.settled.cancel_wait(&mut self.waiter);
+    }
+}
+
+impl<T> Default for OnceCell<T> {
+    fn default() -> Self {
+        Self::new_in()
+    }
+}
+
+impl<T> From<T> for OnceCell<T> {
+    fn from(value: T) -> Self {
+        Self::new_with(Some(value))
+    }
+}
+
+/// A copy has a copy of the value, if there is one. Nobody waits at it.
+impl<T: Clone, B: Backend> Clone for OnceCell<T, B> {
+    fn clone(&self) -> Self {
+        Self::new_with_in(self.get().cloned())
+    }
+}
+
+impl<T: PartialEq, B: Backend> PartialEq for OnceCell<T, B> {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl<T: Eq, B: Backend> Eq for OnceCell<T, B> {}
+
+impl<T: fmt::Debug, B: Backend> fmt::Debug for OnceCell<T, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OnceCell")
+            .field("value", &self.get())
+            .field("initializing", &self.settled.load().contains(BUSY))
+            .field("waiting", &self.waiting())
+            .field("granted", &self.granted())
+            .finish()
+    }
+}
+
+impl<T, B: Backend> fmt::Debug for OnceCellWait<'_, T, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OnceCellWait")
+            .field("queued", &self.waiter.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The answer of [`OnceCell::set`] where the value was not taken: with the
+/// value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetError<T> {
+    /// The cell has a value.
+    AlreadyInitializedError(T),
+    /// Somebody is making one.
+    InitializingError(T),
+}
+
+impl<T> SetError<T> {
+    /// Whether the cell had a value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::OnceCell;
+    ///
+    /// let cell = OnceCell::new_with(Some(7));
+    /// assert!(cell.set(8).unwrap_err().is_already_init_err());
+    /// ```
+    pub const fn is_already_init_err(&self) -> bool {
+        matches!(self, Self::AlreadyInitializedError(_))
+    }
+
+    /// Whether somebody was making one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::OnceCell;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let cell = OnceCell::new();
+    /// let made = cell.get_or_init(|| async {
+    ///     assert!(cell.set(8).unwrap_err().is_initializing_err());
+    ///     7
+    /// });
+    /// assert_eq!(made.await, &7);
+    /// # });
+    /// ```
+    pub const fn is_initializing_err(&self) -> bool {
+        matches!(self, Self::InitializingError(_))
+    }
+}
+
+impl<T> fmt::Display for SetError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::AlreadyInitializedError(_) => "the cell has a value already, and has it for good",
+            Self::InitializingError(_) => {
+                "the value of the cell is being made: wait for it instead"
+            }
+        })
+    }
+}
+
+impl<T: fmt::Debug> Error for SetError<T> {}

@@ -1,0 +1,358 @@
+//! One value, settled once and then shared: the core of a cell that is written
+//! once.
+//!
+//! The value stands in a cell beside the lock, and one bit says whose it is:
+//!
+//! ```text
+//!                 settle: SETTLED, everybody is called
+//!   ┌──────────┐  ────────────────────────────────────▶  ┌─────────────────┐
+//!   │ unsettled│                                         │ everybody's, by │
+//!   │          │  ◀────────────────────────────────────  │ shared borrow   │
+//!   └──────────┘      take: by exclusive borrow          └─────────────────┘
+//! ```
+//!
+//! Invariants:
+//!
+//! 1. Until `SETTLED`, only the section that sets it touches the cell; from
+//!    then on it is only read, or used by exclusive borrow. No section of a
+//!    primitive's own can change the bit: what it does to it is not kept.
+//! 2. `SETTLED` comes in the section in which everybody who waits is called,
+//!    and nobody queues afterwards. So calling everybody again, round after
+//!    round, finds only those who were called then.
+
+use core::fmt;
+use core::mem::MaybeUninit;
+use core::task::{Context, Poll};
+
+use super::{
+    Backend, Bits, Caller, Cell, DefaultBackend, Section, SharedBackend, StateLock, Waiter,
+    Waiters, WakeList,
+};
+
+/// A place for a value that is settled once, and for those who wait for it.
+///
+/// `S` is who can wait ([`Queues`]): a queue for the value alone, or one for
+/// something of the primitive's own too.
+///
+/// # Examples
+///
+/// ```
+/// use core::task::{Context, Poll, Waker};
+/// use reveille::protocol::{Bits, Native, Settled, Waiters};
+///
+/// let settled = Settled::<u32, Waiters<()>, Native>::new_in(Waiters::new());
+/// let mut cx = Context::from_waker(Waker::noop());
+/// let mut waiter = None;
+/// assert_eq!(settled.poll_wait(&mut waiter, &mut cx), Poll::Pending);
+/// assert_eq!(settled.settle(7, |_| Some(Bits::EMPTY)), Ok(&7));
+/// assert_eq!(settled.poll_wait(&mut waiter, &mut cx), Poll::Ready(&7));
+/// assert_eq!(settled.get(), Some(&7));
+/// ```
+pub struct Settled<T, S, B: Backend = DefaultBackend> {
+    lock: StateLock<S, B>,
+    value: B::Cell<MaybeUninit<T>>,
+}
+
+/// The bit that says that the value is there. The bits above it are the
+/// primitive's.
+pub const SETTLED: Bits = Bits::new(1);
+
+/// Who waits beside a value.
+pub trait Queues {
+    /// Those who wait for the value, and for nothing else.
+    fn waits(&mut self) -> &mut Waiters<()>;
+
+    /// Calls everybody who is queued and takes out the wakers of those who have
+    /// been called, as many as fit; answers whether there are more.
+    fn wake_all(&mut self, wakes: &mut WakeList) -> bool;
+}
+
+impl<D> Waiters<D> {
+    /// As [`Queues::wake_all`], for a queue that nobody joins any more.
+    pub fn wake_all(&mut self, wakes: &mut WakeList) -> bool {
+        let horizon = self.call_all();
+        self.wake_due(horizon, wakes)
+    }
+}
+
+impl Queues for Waiters<()> {
+    fn waits(&mut self) -> &mut Waiters<()> {
+        self
+    }
+
+    fn wake_all(&mut self, wakes: &mut WakeList) -> bool {
+        self.wake_all(wakes)
+    }
+}
+
+#[cfg(not(loom))]
+impl<T, S> Settled<T, S> {
+    /// A place without a value, in a constant.
+    #[must_use]
+    pub const fn const_new(state: S) -> Self {
+        Self {
+            lock: StateLock::<S, DefaultBackend>::const_new(Bits::EMPTY, state),
+            value: core::cell::UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
+
+    /// A place with its value, in a constant.
+    #[must_use]
+    pub const fn const_new_with(value: T, state: S) -> Self {
+        Self {
+            lock: StateLock::<S, DefaultBackend>::const_new(SETTLED, state),
+            value: core::cell::UnsafeCell::new(MaybeUninit::new(value)),
+        }
+    }
+}
+
+impl<T, S, B: Backend> Settled<T, S, B> {
+    /// A place without a value, over any backend.
+    pub fn new_in(state: S) -> Self {
+        Self {
+            lock: StateLock::new_in(Bits::EMPTY, state),
+            value: B::Cell::new(MaybeUninit::uninit()),
+        }
+    }
+
+    /// A place with its value, over any backend.
+    pub fn new_with_in(value: T, state: S) -> Self {
+        Self {
+            lock: StateLock::new_in(SETTLED, state),
+            value: B::Cell::new(MaybeUninit::new(value)),
+        }
+    }
+
+    /// Whether the value is there.
+    #[inline]
+    pub fn is_settled(&self) -> bool {
+        self.lock.load().contains(SETTLED)
+    }
+
+    /// The value, if it is there: a load, and no read-modify-write.
+    #[inline]
+    pub fn get(&self) -> Option<&T> {
+        self.is_settled().then(|| self.value())
+    }
+
+    /// The value by exclusive borrow, if it is there.
+    pub fn get_mut(&mut self) -> Option<&mut T> {
+        if !self.lock.get_mut(|bits, _| bits.contains(SETTLED)) {
+            return None;
+        }
+        Some(self.value.with_mut(|cell| {
+            // SAFETY: the cell is borrowed exclusively, as `self` is.
+            let cell = unsafe { &mut *cell };
+            // SAFETY: `SETTLED` is set, so the value has been written.
+            unsafe { cell.assume_init_mut() }
+        }))
+    }
+
+    /// Takes the value out, if it is there, and leaves the place as new: with
+    /// the given state, and without what leaked futures left in it.
+    pub fn take(&mut self, state: S) -> Option<T> {
+        let (settled, left) = self.lock.get_mut(|bits, old| {
+            let settled = bits.contains(SETTLED);
+            *bits = Bits::EMPTY;
+            (settled, core::mem::replace(old, state))
+        });
+        let value = settled.then(|| {
+            self.value.with_mut(|cell| {
+                // SAFETY: by exclusive borrow, and nothing reads the value
+                // again: the bits no longer speak of it.
+                let value = unsafe { cell.read() };
+                // SAFETY: `SETTLED` was set.
+                unsafe { value.assume_init() }
+            })
+        });
+        drop(left);
+        value
+    }
+
+    /// The bits, as the last completed section left them.
+    #[inline]
+    pub fn load(&self) -> Bits {
+        self.lock.load()
+    }
+
+    /// A section that needs only the bits, as [`StateLock::update`].
+    ///
+    /// # Errors
+    ///
+    /// The bits for which `f` answered `None`.
+    #[inline]
+    pub fn update(&self, mut f: impl FnMut(Bits) -> Option<Bits>) -> Result<Bits, Bits> {
+        self.lock.update(|bits| Some(kept(bits, f(bits)?)))
+    }
+
+    /// A section that needs the state, as [`StateLock::with`].
+    #[inline]
+    pub fn with<R>(&self, f: impl FnOnce(Section<'_, S>) -> R) -> R {
+        self.lock.with(|section| guarded(section, f))
+    }
+
+    /// A consumer's section, as [`StateLock::poll`]; ready with the value where
+    /// `f` answers `None`, and otherwise with what it answers.
+    ///
+    /// # Panics
+    ///
+    /// As [`StateLock::poll`]; and where `f` answers `None` in a section in
+    /// which the value is not there.
+    #[inline]
+    pub fn poll<R>(
+        &self,
+        cx: &mut Context<'_>,
+        fresh: bool,
+        mut f: impl FnMut(Section<'_, S>, &mut Caller<'_>) -> Poll<Option<R>>,
+    ) -> Poll<Result<&T, R>> {
+        let found = self.lock.poll(cx, fresh, |section, caller| {
+            let settled = section.bits.contains(SETTLED);
+            guarded(section, |section| f(section, caller)).map(|result| {
+                assert!(settled || result.is_some(), "there is no value yet");
+                result
+            })
+        });
+        found.map(|result| match result {
+            Some(result) => Err(result),
+            None => Ok(self.value()),
+        })
+    }
+
+    /// The value. `SETTLED` has been seen.
+    #[inline]
+    fn value(&self) -> &T {
+        self.value.with(|cell| {
+            // SAFETY: since `SETTLED` the cell is only read (invariant 1), and
+            // whoever has seen the bit sees what was written before it.
+            let cell = unsafe { &*cell };
+            // SAFETY: as above, it has been written.
+            unsafe { cell.assume_init_ref() }
+        })
+    }
+}
+
+impl<T, S: Queues, B: Backend> Settled<T, S, B> {
+    /// Settles the value and wakes everybody, unless it is settled or `flags`
+    /// refuses the bits; what it answers are the primitive's bits from then on.
+    ///
+    /// # Errors
+    ///
+    /// The value, and the bits that were found.
+    pub fn settle(
+        &self,
+        value: T,
+        flags: impl FnOnce(Bits) -> Option<Bits>,
+    ) -> Result<&T, (T, Bits)> {
+        let mut given = Some((value, flags));
+        let mut refused = None;
+        self.lock.rounds(|section| {
+            if let Some((value, flags)) = given.take() {
+                let before = *section.bits;
+                let flags = match before.contains(SETTLED) {
+                    true => None,
+                    false => flags(before),
+                };
+                let Some(flags) = flags else {
+                    refused = Some((value, before));
+                    return false;
+                };
+                self.value.with_mut(|cell| {
+                    // SAFETY: `SETTLED` is not set, and sections exclude one
+                    // another, so nobody else touches the cell (invariant 1).
+                    unsafe { cell.write(MaybeUninit::new(value)) }
+                });
+                *section.bits = flags | SETTLED;
+            }
+            section.state.wake_all(section.wakes)
+        });
+        match refused {
+            Some(refused) => Err(refused),
+            None => Ok(self.value()),
+        }
+    }
+
+    /// Waits for the value, with a place in the queue that `waiter` remembers.
+    #[inline]
+    pub fn poll_wait(&self, waiter: &mut Option<Waiter>, cx: &mut Context<'_>) -> Poll<&T> {
+        if waiter.is_none()
+            && let Some(value) = self.get()
+        {
+            return Poll::Ready(value);
+        }
+        self.lock
+            .poll(cx, waiter.is_none(), |section, caller| {
+                let waits = section.state.waits();
+                if section.bits.contains(SETTLED) {
+                    if let Some(waiter) = waiter.take() {
+                        waits.remove(waiter, section.wakes);
+                    }
+                    return Poll::Ready(());
+                }
+                let waiter = waiter.get_or_insert_with(|| waits.push(()));
+                caller.register(waits.waker(waiter));
+                Poll::Pending
+            })
+            .map(|()| self.value())
+    }
+
+    /// Gives up the place in the queue.
+    pub fn cancel_wait(&self, waiter: &mut Option<Waiter>) {
+        if let Some(waiter) = waiter.take() {
+            self.lock.with(|section| {
+                section.state.waits().remove(waiter, section.wakes);
+            });
+        }
+    }
+}
+
+/// New bits, with `SETTLED` as it was (invariant 1).
+#[inline]
+const fn kept(before: Bits, after: Bits) -> Bits {
+    match before.contains(SETTLED) {
+        true => after.with(SETTLED),
+        false => after.without(SETTLED),
+    }
+}
+
+/// Runs a primitive's own section on a copy of the bits, so that a panic in it
+/// does not get past [`kept`] either.
+#[inline]
+fn guarded<S, R>(section: Section<'_, S>, f: impl FnOnce(Section<'_, S>) -> R) -> R {
+    let Section { bits, state, wakes } = section;
+    let mut after = *bits;
+    let result = f(Section {
+        bits: &mut after,
+        state,
+        wakes,
+    });
+    *bits = kept(*bits, after);
+    result
+}
+
+/// Drops the value, if it is there.
+impl<T, S, B: Backend> Drop for Settled<T, S, B> {
+    fn drop(&mut self) {
+        if core::mem::needs_drop::<T>() && self.lock.get_mut(|bits, _| bits.contains(SETTLED)) {
+            self.value.with_mut(|cell| {
+                // SAFETY: by exclusive borrow, for the last time.
+                let cell = unsafe { &mut *cell };
+                // SAFETY: `SETTLED` is set, so the value has been written.
+                unsafe { cell.assume_init_drop() };
+            });
+        }
+    }
+}
+
+// SAFETY: threads that share it share the value (`T: Sync`), and one can settle
+// or take what another drops (`T: Send`); the rest stands under the lock.
+unsafe impl<T: Send + Sync, S: Send, B: SharedBackend> Sync for Settled<T, S, B> {}
+// SAFETY: owning it is owning its lock and its value.
+unsafe impl<T: Send, S: Send, B: SharedBackend> Send for Settled<T, S, B> {}
+
+impl<T, S, B: Backend> fmt::Debug for Settled<T, S, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settled")
+            .field("is_settled", &self.is_settled())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,405 @@
+//! A value that is settled once, and that everybody can wait for.
+//!
+//! A [`SetOnce`] is empty until somebody [sets](SetOnce::set) it, and then
+//! holds the same value for good. Anybody can look at it, and anybody can
+//! [wait](SetOnce::wait) for it; all of them see the one value, where it is.
+//!
+//! ```
+//! use reveille::SetOnce;
+//!
+//! static CONFIGURATION: SetOnce<&str> = SetOnce::const_new();
+//!
+//! # reveille_executor::block_on(async {
+//! let loading = std::thread::spawn(|| CONFIGURATION.set("loaded"));
+//! assert_eq!(*CONFIGURATION.wait().await, "loaded");
+//! # loading.join().unwrap().unwrap();
+//! # });
+//! ```
+//!
+//! # States
+//!
+//! They are those of a [`Settled`], which this module gives the names and the
+//! errors of `tokio::sync::SetOnce`: a value that is there is found by a load,
+//! and setting it is one section.
+
+#![forbid(unsafe_code)]
+
+use core::error::Error;
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+
+use crate::protocol::{Backend, Bits, DefaultBackend, Settled, Waiter, Waiters};
+
+/// A value that is set once, and that everybody can wait for.
+///
+/// # Examples
+///
+/// ```
+/// use reveille::SetOnce;
+/// use std::sync::Arc;
+///
+/// let answer = Arc::new(SetOnce::new());
+/// let waits = std::thread::spawn({
+///     let answer = answer.clone();
+///     move || reveille_executor::block_on(async { *answer.wait().await })
+/// });
+/// answer.set(7).unwrap();
+/// assert_eq!(waits.join().unwrap(), 7);
+/// ```
+///
+/// # A promise
+///
+/// It is what other languages call a promise, or a completable future. With a
+/// [`Result`] in it, `set(Ok(..))` fulfils and `set(Err(..))` rejects; it is
+/// settled in one direction, whoever comes second gets their value back, and
+/// every waiter sees the same outcome:
+///
+/// ```
+/// use reveille::SetOnce;
+///
+/// # reveille_executor::block_on(async {
+/// let promise: SetOnce<Result<u32, &str>> = SetOnce::new();
+/// promise.set(Err("the station is closed")).unwrap();
+/// assert!(promise.set(Ok(7)).is_err());
+///
+/// assert_eq!(promise.wait().await, &Err("the station is closed"));
+/// assert_eq!(promise.wait().await, &Err("the station is closed"));
+/// # });
+/// ```
+///
+/// # Differences
+///
+/// Other than in `tokio::sync::SetOnce`, [`wait`](Self::wait) is a named future,
+/// and `new` is `const`; [`new_in`](Self::new_in), [`waiting`](Self::waiting)
+/// and [`granted`](Self::granted) are additions.
+pub struct SetOnce<T, B: Backend = DefaultBackend> {
+    settled: Settled<T, Waiters<()>, B>,
+}
+
+#[cfg(not(loom))]
+impl<T> SetOnce<T> {
+    /// An empty one.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self::const_new()
+    }
+
+    /// An empty one, in a constant: the same as [`new`](Self::new).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::SetOnce;
+    ///
+    /// static ANSWER: SetOnce<u32> = SetOnce::const_new();
+    /// ANSWER.set(7).unwrap();
+    /// assert_eq!(ANSWER.get(), Some(&7));
+    /// ```
+    #[must_use]
+    pub const fn const_new() -> Self {
+        Self {
+            settled: Settled::const_new(Waiters::new()),
+        }
+    }
+
+    /// One that is set, in a constant.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::SetOnce;
+    ///
+    /// static ANSWER: SetOnce<u32> = SetOnce::const_new_with(7);
+    /// assert_eq!(ANSWER.get(), Some(&7));
+    /// ```
+    #[must_use]
+    pub const fn const_new_with(value: T) -> Self {
+        Self {
+            settled: Settled::const_new_with(value, Waiters::new()),
+        }
+    }
+}
+
+#[cfg(loom)]
+impl<T> SetOnce<T> {
+    /// An empty one.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::new_in()
+    }
+}
+
+impl<T> SetOnce<T> {
+    /// One that is set if there is a value, and empty if there is none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::SetOnce;
+    ///
+    /// assert_eq!(SetOnce::new_with(Some(7)).get(), Some(&7));
+    /// assert_eq!(SetOnce::<u32>::new_with(None).get(), None);
+    /// ```
+    #[must_use]
+    pub fn new_with(value: Option<T>) -> Self {
+        Self::new_with_in(value)
+    }
+}
+
+impl<T, B: Backend> SetOnce<T, B> {
+    /// An empty one, over any backend.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{SetOnce, protocol::Local};
+    ///
+    /// // For a single thread: no atomics, and not `Sync`.
+    /// let answer = SetOnce::<_, Local>::new_in();
+    /// answer.set(7).unwrap();
+    /// assert_eq!(answer.get(), Some(&7));
+    /// ```
+    #[must_use]
+    pub fn new_in() -> Self {
+        Self {
+            settled: Settled::new_in(Waiters::new()),
+        }
+    }
+
+    fn new_with_in(value: Option<T>) -> Self {
+        match value {
+            Some(value) => Self {
+                settled: Settled::new_with_in(value, Waiters::new()),
+            },
+            None => Self::new_in(),
+        }
+    }
+
+    /// Whether it is set.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::SetOnce;
+    ///
+    /// let answer = SetOnce::new();
+    /// assert!(!answer.initialized());
+    /// answer.set(7).unwrap();
+    /// assert!(answer.initialized());
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn initialized(&self) -> bool {
+        self.settled.is_settled()
+    }
+
+    /// The value, if it is set.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::SetOnce;
+    ///
+    /// let answer = SetOnce::new();
+    /// assert_eq!(answer.get(), None);
+    /// answer.set(7).unwrap();
+    /// assert_eq!(answer.get(), Some(&7));
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn get(&self) -> Option<&T> {
+        self.settled.get()
+    }
+
+    /// Sets the value, and lets everybody go on who waits for it.
+    ///
+    /// # Errors
+    ///
+    /// The value comes back in a [`SetOnceError`] where another was first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{SetOnce, SetOnceError};
+    ///
+    /// let answer = SetOnce::new();
+    /// assert_eq!(answer.set(7), Ok(()));
+    /// assert_eq!(answer.set(8), Err(SetOnceError(8)));
+    /// assert_eq!(answer.get(), Some(&7));
+    /// ```
+    pub fn set(&self, value: T) -> Result<(), SetOnceError<T>> {
+        match self.settled.settle(value, |_| Some(Bits::EMPTY)) {
+            Ok(_) => Ok(()),
+            Err((value, _)) => Err(SetOnceError(value)),
+        }
+    }
+
+    /// The value, if it is set, taken out of what held it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::SetOnce;
+    ///
+    /// let answer = SetOnce::new();
+    /// answer.set(7).unwrap();
+    /// assert_eq!(answer.into_inner(), Some(7));
+    /// ```
+    #[must_use]
+    pub fn into_inner(mut self) -> Option<T> {
+        self.settled.take(Waiters::new())
+    }
+
+    /// Waits until the value is set. Where it is, the wait is over at once, by
+    /// a load.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when the wait is given up: the value stays, and another
+    /// wait finds it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::SetOnce;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let answer = SetOnce::new();
+    /// answer.set(7).unwrap();
+    /// assert_eq!(answer.wait().await, &7);
+    /// # });
+    /// ```
+    pub fn wait(&self) -> SetOnceWait<'_, T, B> {
+        SetOnceWait {
+            once: self,
+            waiter: None,
+        }
+    }
+
+    /// How many wait for the value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::task::{Context, Waker};
+    /// use core::{future::Future, pin::pin};
+    /// use reveille::SetOnce;
+    ///
+    /// let answer = SetOnce::<u32>::new();
+    /// let mut waits = pin!(answer.wait());
+    /// assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    /// assert_eq!(answer.waiting(), 1);
+    /// ```
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.settled.with(|section| section.state.queued())
+    }
+
+    /// How many waits have been let go on and not been polled since: a number
+    /// that stays above zero tells of futures that nobody polls.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::task::{Context, Waker};
+    /// use core::{future::Future, pin::pin};
+    /// use reveille::SetOnce;
+    ///
+    /// let answer = SetOnce::new();
+    /// let mut waits = pin!(answer.wait());
+    /// assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    /// answer.set(7).unwrap();
+    /// assert_eq!(answer.granted(), 1);
+    /// ```
+    #[must_use]
+    pub fn granted(&self) -> usize {
+        self.settled.with(|section| section.state.called())
+    }
+}
+
+/// The future of [`SetOnce::wait`].
+///
+/// Polled again after it was ready, it answers the same again.
+#[must_use = "futures do nothing unless polled"]
+pub struct SetOnceWait<'a, T, B: Backend = DefaultBackend> {
+    once: &'a SetOnce<T, B>,
+    /// Its place in the queue, while it has one.
+    waiter: Option<Waiter>,
+}
+
+impl<'a, T, B: Backend> Future for SetOnceWait<'a, T, B> {
+    type Output = &'a T;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<&'a T> {
+        let this = self.get_mut();
+        this.once.settled.poll_wait(&mut this.waiter, cx)
+    }
+}
+
+impl<T, B: Backend> Drop for SetOnceWait<'_, T, B> {
+    #[inline]
+    fn drop(&mut self) {
+        self.once.settled.cancel_wait(&mut self.waiter);
+    }
+}
+
+impl<T> Default for SetOnce<T> {
+    fn default() -> Self {
+        Self::new_in()
+    }
+}
+
+impl<T> From<T> for SetOnce<T> {
+    fn from(value: T) -> Self {
+        Self::new_with(Some(value))
+    }
+}
+
+/// A copy is set to a copy of the value, if there is one. Nobody waits on it.
+impl<T: Clone, B: Backend> Clone for SetOnce<T, B> {
+    fn clone(&self) -> Self {
+        Self::new_with_in(self.get().cloned())
+    }
+}
+
+impl<T: PartialEq, B: Backend> PartialEq for SetOnce<T, B> {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl<T: Eq, B: Backend> Eq for SetOnce<T, B> {}
+
+impl<T: fmt::Debug, B: Backend> fmt::Debug for SetOnce<T, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SetOnce")
+            .field("value", &self.get())
+            .field("waiting", &self.waiting())
+            .field("granted", &self.granted())
+            .finish()
+    }
+}
+
+impl<T, B: Backend> fmt::Debug for SetOnceWait<'_, T, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SetOnceWait")
+            .field("queued", &self.waiter.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The answer of [`SetOnce::set`] where it had been set before: the value that
+/// was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SetOnceError<T>(pub T);
+
+impl<T> fmt::Display for SetOnceError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the value has been set before, and is set only once")
+    }
+}
+
+impl<T: fmt::Debug> Error for SetOnceError<T> {}
