@@ -1,7 +1,9 @@
 //! Tests of what is inside; `verify/tests/` has those of what shows outside.
 
+mod engines;
 mod enumeration;
 mod history;
+mod reduction;
 mod reports;
 mod specimens;
 mod tokens;
