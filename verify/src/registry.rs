@@ -2,9 +2,11 @@
 
 use crate::plan::{Mode, Plan, Profile};
 use crate::run::{Entry, Of};
-use crate::specimens::oneshot::{Fault, Specimen};
+use crate::specimens::{barrier, once_cell, oneshot, set_once};
+use crate::subject::Family;
 use crate::subjects::{
-    mutex::Mutexes, notify::Notifies, oneshot::Oneshot, semaphore::Semaphores, state_lock::Lock,
+    barrier::Barriers, mutex::Mutexes, notify::Notifies, once_cell::OnceCells, oneshot::Oneshot,
+    semaphore::Semaphores, set_once::SetOnces, state_lock::Lock,
 };
 use crate::verdict::Class;
 
@@ -90,26 +92,61 @@ pub(crate) fn subjects() -> Vec<Named> {
             about: "reveille::Semaphore, first come, first served",
             entry: Box::new(Of(Semaphores)),
         },
+        Named {
+            name: "set-once".to_owned(),
+            about: "reveille::SetOnce: one value, and everybody who waits for it",
+            entry: Box::new(Of(SetOnces)),
+        },
+        Named {
+            name: "barrier".to_owned(),
+            about: "reveille::Barrier for two: generations, and arrivals withdrawn",
+            entry: Box::new(Of(Barriers(2))),
+        },
+        Named {
+            name: "barrier-of-three".to_owned(),
+            about: "reveille::Barrier for three: two who wait are let go on at once",
+            entry: Box::new(Of(Barriers(3))),
+        },
+        Named {
+            name: "once-cell".to_owned(),
+            about: "reveille::OnceCell: one value, made by whoever has the turn",
+            entry: Box::new(Of(OnceCells)),
+        },
     ]
 }
 
 /// Every specimen.
 #[must_use]
 pub(crate) fn specimens() -> Vec<Planted> {
-    Fault::ALL
-        .into_iter()
-        .map(|(name, fault, expected)| Planted {
-            named: Named {
-                name: format!("oneshot/{name}"),
-                about: match expected {
-                    Some(_) => "broken on purpose: must be caught",
-                    None => "correct, if unusual: must pass",
-                },
-                entry: Box::new(Of(Specimen(fault))),
+    let mut all = Vec::new();
+    all.extend(plant("oneshot", oneshot::Fault::ALL, oneshot::Specimen));
+    all.extend(plant("barrier", barrier::Fault::ALL, barrier::Specimen));
+    all.extend(plant(
+        "once-cell",
+        once_cell::Fault::ALL,
+        once_cell::Specimen,
+    ));
+    all.extend(plant("set-once", set_once::Fault::ALL, set_once::Specimen));
+    all
+}
+
+/// The specimens of one subject.
+fn plant<F, S: Family, const N: usize>(
+    subject: &str,
+    faults: [(&'static str, F, Option<Class>); N],
+    specimen: fn(F) -> S,
+) -> [Planted; N] {
+    faults.map(|(name, fault, expected)| Planted {
+        named: Named {
+            name: format!("{subject}/{name}"),
+            about: match expected {
+                Some(_) => "broken on purpose: must be caught",
+                None => "correct, if unusual: must pass",
             },
-            expected,
-        })
-        .collect()
+            entry: Box::new(Of(specimen(fault))),
+        },
+        expected,
+    })
 }
 
 /// A subject or specimen by name.

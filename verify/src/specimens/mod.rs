@@ -4,4 +4,7 @@
 //! class; the unusual ones break none and must pass. A verifier that cries wolf
 //! is as useless as a blind one.
 
+pub(crate) mod barrier;
+pub(crate) mod once_cell;
 pub(crate) mod oneshot;
+pub(crate) mod set_once;

@@ -1,7 +1,10 @@
 //! The suite's own primitives, as subjects.
 
+pub(crate) mod barrier;
 pub(crate) mod mutex;
 pub(crate) mod notify;
+pub(crate) mod once_cell;
 pub(crate) mod oneshot;
 pub(crate) mod semaphore;
+pub(crate) mod set_once;
 pub(crate) mod state_lock;

@@ -1,0 +1,297 @@
+//! A barrier with a fault to order.
+//!
+//! Written the plain way, with everything under one lock, so that a fault is a
+//! line. With [`Fault::None`] it is correct.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use reveille::protocol::{Bits, BlockingBackend, StateLock};
+
+use crate::execution::Value;
+use crate::spec::Call;
+use crate::specimens::set_once::wake_all;
+use crate::subject::{Family, Role, Started, Subject};
+use crate::subjects::barrier::{self as real, BarrierSpec, Op, Ret};
+use crate::verdict::Class;
+
+/// What is wrong with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Nothing.
+    None,
+    /// An arrival that is dropped stays counted.
+    DroppedStaysCounted,
+    /// The last to arrive lets the others go on one by one, and whoever comes
+    /// meanwhile too.
+    NewcomersSwept,
+    /// The count goes back to none only after the wakes.
+    ResetLate,
+    /// Those who wait go on where they find nobody counted, instead of knowing
+    /// their generation.
+    CountIsSign,
+    /// P3: only the first of those who wait is woken.
+    WakesOne,
+    /// P5: the first waker is kept.
+    FirstWakerKept,
+    /// P8: those behind a waker that panics are not woken.
+    StopsAtPanic,
+}
+
+impl Fault {
+    /// Every one, with its name and the class it must be caught in: none for
+    /// those that must pass.
+    pub(crate) const ALL: [(&'static str, Self, Option<Class>); 8] = [
+        ("plain", Self::None, None),
+        (
+            "dropped-stays-counted",
+            Self::DroppedStaysCounted,
+            Some(Class::CancellationRace),
+        ),
+        (
+            "newcomers-swept",
+            Self::NewcomersSwept,
+            Some(Class::WrongResult),
+        ),
+        ("reset-late", Self::ResetLate, Some(Class::WrongResult)),
+        ("count-is-sign", Self::CountIsSign, Some(Class::LostWakeUp)),
+        ("wakes-one", Self::WakesOne, Some(Class::LostWakeUp)),
+        (
+            "first-waker-kept",
+            Self::FirstWakerKept,
+            Some(Class::StaleWaker),
+        ),
+        ("stops-at-panic", Self::StopsAtPanic, Some(Class::Panic)),
+    ];
+
+    /// For how many the barrier is: for three, where two must wait at once.
+    fn n(self) -> usize {
+        match self {
+            Self::WakesOne | Self::StopsAtPanic => 3,
+            _ => 2,
+        }
+    }
+}
+
+/// The specimen over every backend.
+pub(crate) struct Specimen(pub(crate) Fault);
+
+impl Family for Specimen {
+    type On<B: BlockingBackend> = SpecimenOn<B>;
+
+    fn on<B: BlockingBackend>(&self) -> Self::On<B> {
+        SpecimenOn {
+            fault: self.0,
+            backend: PhantomData,
+        }
+    }
+}
+
+pub(crate) struct SpecimenOn<B> {
+    fault: Fault,
+    backend: PhantomData<fn() -> B>,
+}
+
+/// What the participants share.
+pub(crate) struct Barrier<B: BlockingBackend> {
+    fault: Fault,
+    lock: StateLock<State, B>,
+}
+
+#[derive(Default)]
+struct State {
+    /// How many have arrived.
+    count: usize,
+    /// Those who wait, by the numbers they were given.
+    here: Vec<(usize, Option<Waker>)>,
+    /// Those who have been let go on, and have not seen it.
+    called: Vec<usize>,
+    next: usize,
+}
+
+impl State {
+    fn call(&mut self) -> Vec<Waker> {
+        let (numbers, wakers): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.here).into_iter().unzip();
+        self.called.extend(numbers);
+        wakers.into_iter().flatten().collect()
+    }
+}
+
+impl<B: BlockingBackend> Barrier<B> {
+    fn is(&self, fault: Fault) -> bool {
+        self.fault == fault
+    }
+
+    /// Arrives, or looks whether it may go on.
+    fn look(&self, state: &mut State, number: &mut Option<usize>) -> Option<(Ret, Vec<Waker>)> {
+        if let Some(known) = *number {
+            let over = match self.is(Fault::CountIsSign) {
+                true => state.count == 0,
+                false => state.called.contains(&known),
+            };
+            if !over {
+                return None;
+            }
+            *number = None;
+            state.called.retain(|&one| one != known);
+            return Some((Ret::Follows, Vec::new()));
+        }
+        state.count += 1;
+        if state.count < self.fault.n() {
+            *number = Some(state.next);
+            state.here.push((state.next, None));
+            state.next += 1;
+            return None;
+        }
+        if !self.is(Fault::ResetLate) {
+            state.count = 0;
+        }
+        let wakers = match self.is(Fault::NewcomersSwept) {
+            true => Vec::new(),
+            false => state.call(),
+        };
+        Some((Ret::Leads, wakers))
+    }
+
+    fn poll(&self, cx: &mut Context<'_>, number: &mut Option<usize>) -> Poll<Ret> {
+        // It arrives first: a waker that panics when it is cloned takes back an
+        // arrival, and does not keep one from being.
+        let mut answer = self.lock.with(|section| self.look(section.state, number));
+        if answer.is_none() {
+            let waker = cx.waker().clone();
+            let (again, unused) = self.lock.with(|section| {
+                let state = section.state;
+                if let Some(answer) = self.look(state, number) {
+                    return (Some(answer), Some(waker));
+                }
+                let place = state.here.iter_mut().find(|(one, _)| Some(*one) == *number);
+                let unused = match place {
+                    Some((_, Some(_))) if self.is(Fault::FirstWakerKept) => Some(waker),
+                    Some((_, place)) => place.replace(waker),
+                    None => Some(waker),
+                };
+                (None, unused)
+            });
+            drop(unused);
+            answer = again;
+        }
+        let Some((answer, mut wakers)) = answer else {
+            return Poll::Pending;
+        };
+        if answer == Ret::Leads {
+            while self.is(Fault::NewcomersSwept) {
+                let waker = self.lock.with(|section| {
+                    let state = section.state;
+                    if state.here.is_empty() {
+                        return None;
+                    }
+                    let (number, waker) = state.here.remove(0);
+                    state.called.push(number);
+                    state.count = state.here.len();
+                    Some(waker)
+                });
+                match waker {
+                    Some(waker) => waker.into_iter().for_each(Waker::wake),
+                    None => break,
+                }
+            }
+            if self.is(Fault::WakesOne) {
+                wakers.truncate(1);
+            }
+            match self.is(Fault::StopsAtPanic) {
+                true => wakers.into_iter().for_each(Waker::wake),
+                false => wake_all(wakers),
+            }
+            if self.is(Fault::ResetLate) {
+                self.lock.with(|section| section.state.count = 0);
+            }
+        }
+        Poll::Ready(answer)
+    }
+
+    fn leave(&self, number: usize) {
+        let waker = self.lock.with(|section| {
+            let state = section.state;
+            state.called.retain(|&called| called != number);
+            let place = state.here.iter().position(|&(one, _)| one == number)?;
+            if !self.is(Fault::DroppedStaysCounted) {
+                state.count -= 1;
+            }
+            Some(state.here.remove(place))
+        });
+        drop(waker);
+    }
+}
+
+/// A wait.
+struct Wait<'a, B: BlockingBackend> {
+    barrier: &'a Barrier<B>,
+    number: Option<usize>,
+}
+
+impl<B: BlockingBackend> Future for Wait<'_, B> {
+    type Output = Ret;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ret> {
+        let this = self.get_mut();
+        this.barrier.poll(cx, &mut this.number)
+    }
+}
+
+impl<B: BlockingBackend> Drop for Wait<'_, B> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number.take() {
+            self.barrier.leave(number);
+        }
+    }
+}
+
+impl<B: BlockingBackend> Subject for SpecimenOn<B> {
+    type Op = Op;
+    type Ret = Ret;
+    type Spec = BarrierSpec;
+    type Actor = Arc<Barrier<B>>;
+
+    fn spec(&self) -> BarrierSpec {
+        BarrierSpec(self.fault.n())
+    }
+
+    /// Always three: two who meet, and one who comes later; or three who meet.
+    fn roles(&self, _: usize) -> Vec<Role<Op>> {
+        vec![real::role(); 3]
+    }
+
+    fn actors(&self, _: usize) -> Vec<Arc<Barrier<B>>> {
+        let barrier = Arc::new(Barrier {
+            fault: self.fault,
+            lock: StateLock::new_in(Bits::EMPTY, State::default()),
+        });
+        vec![barrier; 3]
+    }
+
+    fn start<'a>(
+        &self,
+        barrier: &'a mut Arc<Barrier<B>>,
+        call: Call<'_, Op>,
+        _: &dyn Fn() -> Value,
+    ) -> Started<'a, Ret> {
+        Started::Done(match call.op {
+            Op::Wait => {
+                return Started::future(Wait {
+                    barrier,
+                    number: None,
+                });
+            }
+            Op::Waiting => Ret::Count(barrier.lock.with(|section| section.state.count)),
+            Op::Granted => Ret::Count(barrier.lock.with(|section| section.state.called.len())),
+        })
+    }
+
+    fn describe(&self, _: Bits) -> String {
+        "state".to_owned()
+    }
+}

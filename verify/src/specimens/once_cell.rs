@@ -1,0 +1,432 @@
+//! A cell whose value is made once, with a fault to order.
+//!
+//! Written the plain way, with everything under one lock, so that a fault is a
+//! line. With [`Fault::None`] it is correct.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use reveille::protocol::{Bits, BlockingBackend, StateLock};
+
+use crate::execution::Value;
+use crate::spec::Call;
+use crate::specimens::set_once::wake_all;
+use crate::subject::{Family, Role, Started, Subject};
+use crate::subjects::once_cell::{self as real, OnceCellSpec, Op, Ret, Work};
+use crate::verdict::Class;
+
+/// What is wrong with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Nothing.
+    None,
+    /// An initializer that is dropped keeps the turn.
+    DroppedKeepsTurn,
+    /// An initializer that fails keeps the turn.
+    FailedKeepsTurn,
+    /// P8: an initializer that panics keeps the turn.
+    PanickedKeepsTurn,
+    /// P6: the turn is lost with a wait that is dropped when it has come.
+    TurnLostOnCancel,
+    /// Whoever is woken from the queue takes it for the turn, value or not.
+    WakeIsTurn,
+    /// Those who wait for the value alone are not told of one that is made.
+    ForgetsWaits,
+    /// P2: whoever needs the value looks, and queues in a section of its own.
+    CheckThenQueue,
+    /// P5: the first waker is kept.
+    FirstWakerKept,
+    /// An initializer takes no turn: several are at work.
+    NoTurn,
+    /// P4: the initializer is called under the lock.
+    InitializesUnderLock,
+}
+
+impl Fault {
+    /// Every one, with its name and the class it must be caught in: none for
+    /// those that must pass.
+    pub(crate) const ALL: [(&'static str, Self, Option<Class>); 11] = [
+        ("plain", Self::None, None),
+        (
+            "dropped-keeps-turn",
+            Self::DroppedKeepsTurn,
+            Some(Class::CancellationRace),
+        ),
+        (
+            "failed-keeps-turn",
+            Self::FailedKeepsTurn,
+            Some(Class::LostWakeUp),
+        ),
+        (
+            "panicked-keeps-turn",
+            Self::PanickedKeepsTurn,
+            Some(Class::Panic),
+        ),
+        (
+            "turn-lost-on-cancel",
+            Self::TurnLostOnCancel,
+            Some(Class::CancellationRace),
+        ),
+        ("wake-is-turn", Self::WakeIsTurn, Some(Class::WrongResult)),
+        ("forgets-waits", Self::ForgetsWaits, Some(Class::LostWakeUp)),
+        (
+            "check-then-queue",
+            Self::CheckThenQueue,
+            Some(Class::LostWakeUp),
+        ),
+        (
+            "first-waker-kept",
+            Self::FirstWakerKept,
+            Some(Class::StaleWaker),
+        ),
+        ("no-turn", Self::NoTurn, Some(Class::WrongResult)),
+        (
+            "initializes-under-lock",
+            Self::InitializesUnderLock,
+            Some(Class::Reentrancy),
+        ),
+    ];
+}
+
+/// The specimen over every backend.
+pub(crate) struct Specimen(pub(crate) Fault);
+
+impl Family for Specimen {
+    type On<B: BlockingBackend> = SpecimenOn<B>;
+
+    fn on<B: BlockingBackend>(&self) -> Self::On<B> {
+        SpecimenOn {
+            fault: self.0,
+            backend: PhantomData,
+        }
+    }
+}
+
+pub(crate) struct SpecimenOn<B> {
+    fault: Fault,
+    backend: PhantomData<fn() -> B>,
+}
+
+/// What the participants share.
+pub(crate) struct Cell<B: BlockingBackend> {
+    fault: Fault,
+    lock: StateLock<State, B>,
+}
+
+#[derive(Default)]
+struct State {
+    value: Option<Arc<Value>>,
+    busy: bool,
+    /// Who is queued, by the numbers they were given, and whether for the turn.
+    queue: Vec<(usize, bool, Waker)>,
+    /// Those who have been woken, and have not seen it.
+    called: Vec<usize>,
+    next: usize,
+}
+
+impl State {
+    /// Sets the value, and answers whom to wake.
+    fn settle(&mut self, value: Arc<Value>, forgets: bool) -> Vec<Waker> {
+        self.value.get_or_insert(value);
+        self.busy = false;
+        let (told, left) = std::mem::take(&mut self.queue)
+            .into_iter()
+            .partition(|&(_, turn, _)| turn || !forgets);
+        self.queue = left;
+        let told: Vec<_> = told;
+        told.into_iter()
+            .map(|(number, _, waker)| {
+                self.called.push(number);
+                waker
+            })
+            .collect()
+    }
+
+    /// Hands the turn on, and answers whom to wake.
+    fn pass(&mut self) -> Option<Waker> {
+        let Some(next) = self.queue.iter().position(|&(_, turn, _)| turn) else {
+            self.busy = false;
+            return None;
+        };
+        let (number, _, waker) = self.queue.remove(next);
+        self.called.push(number);
+        Some(waker)
+    }
+
+    /// Leaves a waker in the queue, and answers one to be dropped.
+    fn register(
+        &mut self,
+        number: &mut Option<usize>,
+        turn: bool,
+        waker: Waker,
+        keeps: bool,
+    ) -> Option<Waker> {
+        let number = *number.get_or_insert(self.next);
+        self.next = self.next.max(number + 1);
+        match self.queue.iter_mut().find(|(one, ..)| *one == number) {
+            Some(_) if keeps => Some(waker),
+            Some((.., place)) => Some(std::mem::replace(place, waker)),
+            None => {
+                self.queue.push((number, turn, waker));
+                None
+            }
+        }
+    }
+}
+
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+impl<B: BlockingBackend> Cell<B> {
+    fn is(&self, fault: Fault) -> bool {
+        self.fault == fault
+    }
+
+    fn value(&self) -> Option<Arc<Value>> {
+        self.lock.with(|section| section.state.value.clone())
+    }
+
+    fn set(&self, value: Value) -> Ret {
+        let id = value.id();
+        let value = Arc::new(value);
+        let result = self.lock.with(|section| {
+            let state = section.state;
+            if state.value.is_some() {
+                return Err((Ret::Already(id), value));
+            }
+            if state.busy {
+                return Err((Ret::Initializing(id), value));
+            }
+            Ok(state.settle(value, false))
+        });
+        match result {
+            Ok(wakers) => {
+                wake_all(wakers);
+                Ret::Set
+            }
+            Err((ret, value)) => {
+                drop(value);
+                ret
+            }
+        }
+    }
+
+    fn settle(&self, value: Value) -> Ret {
+        let value = Arc::new(value);
+        let (wakers, value) = self.lock.with(|section| {
+            let state = section.state;
+            if self.is(Fault::NoTurn) && state.value.is_some() {
+                return (Vec::new(), value);
+            }
+            let wakers = state.settle(value.clone(), self.is(Fault::ForgetsWaits));
+            (wakers, value)
+        });
+        wake_all(wakers);
+        Ret::Value(Some(value.id()))
+    }
+}
+
+/// The value; or the turn to make it.
+type Found<'a, B> = Result<Arc<Value>, Turn<'a, B>>;
+
+/// The wait for the value, or for the turn to make it.
+struct Wait<'a, B: BlockingBackend> {
+    cell: &'a Cell<B>,
+    /// Whether it is for the turn.
+    turn: bool,
+    number: Option<usize>,
+}
+
+impl<'a, B: BlockingBackend> Future for Wait<'a, B> {
+    type Output = Found<'a, B>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { cell, turn, number } = self.get_mut();
+        let is = |fault| cell.is(fault);
+        let waker = cx.waker().clone();
+        // The turn is a guard before the waker is dropped, which may panic.
+        let found = |value: Option<Arc<Value>>| value.ok_or(Turn(cell));
+        let look = |state: &mut State, number: &mut Option<usize>| {
+            let called = number.is_some_and(|number| state.called.contains(&number));
+            if called && is(Fault::WakeIsTurn) && *turn {
+                state.called.retain(|&one| Some(one) != number.take());
+                return Some(None);
+            }
+            if let Some(value) = &state.value {
+                let number = number.take();
+                state.called.retain(|&one| Some(one) != number);
+                return Some(Some(value.clone()));
+            }
+            if *turn && (called || !state.busy || is(Fault::NoTurn)) {
+                let number = number.take();
+                state.called.retain(|&one| Some(one) != number);
+                state.busy = true;
+                return Some(None);
+            }
+            None
+        };
+        if is(Fault::CheckThenQueue) {
+            if let Some(value) = cell.lock.with(|section| look(section.state, number)) {
+                let found = found(value);
+                drop(waker);
+                return Poll::Ready(found);
+            }
+            let unused = cell
+                .lock
+                .with(|section| section.state.register(number, *turn, waker, false));
+            drop(unused);
+            return Poll::Pending;
+        }
+        let (looked, unused) = cell.lock.with(|section| {
+            let state = section.state;
+            match look(state, number) {
+                Some(value) => (Some(value), Some(waker)),
+                None => (
+                    None,
+                    state.register(number, *turn, waker, is(Fault::FirstWakerKept)),
+                ),
+            }
+        });
+        let found = looked.map(found);
+        drop(unused);
+        found.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl<B: BlockingBackend> Drop for Wait<'_, B> {
+    fn drop(&mut self) {
+        let Some(number) = self.number.take() else {
+            return;
+        };
+        let (place, next) = self.cell.lock.with(|section| {
+            let state = section.state;
+            let place = state.queue.iter().position(|&(one, ..)| one == number);
+            let place = place.map(|place| state.queue.remove(place));
+            let called = state.called.contains(&number);
+            state.called.retain(|&one| one != number);
+            let granted = called && self.turn && state.value.is_none();
+            let next = match granted && !self.cell.is(Fault::TurnLostOnCancel) {
+                true => state.pass(),
+                false => None,
+            };
+            (place, next)
+        });
+        drop(place);
+        wake(next);
+    }
+}
+
+/// The turn.
+struct Turn<'a, B: BlockingBackend>(&'a Cell<B>);
+
+impl<B: BlockingBackend> Drop for Turn<'_, B> {
+    fn drop(&mut self) {
+        let keeps = match std::thread::panicking() {
+            true => self.0.is(Fault::PanickedKeepsTurn),
+            false => self.0.is(Fault::DroppedKeepsTurn),
+        };
+        if !keeps {
+            wake(self.0.lock.with(|section| section.state.pass()));
+        }
+    }
+}
+
+async fn init<B: BlockingBackend>(cell: &Cell<B>, value: Option<Value>) -> Ret {
+    let wait = Wait {
+        cell,
+        turn: true,
+        number: None,
+    };
+    let turn = match wait.await {
+        Ok(value) => return Ret::Value(Some(value.id())),
+        Err(turn) => turn,
+    };
+    if cell.is(Fault::InitializesUnderLock) {
+        let mut work = Work::default();
+        std::future::poll_fn(|cx| cell.lock.with(|_| Pin::new(&mut work).poll(cx))).await;
+    } else {
+        Work::default().await;
+    }
+    match value {
+        Some(value) => {
+            std::mem::forget(turn);
+            cell.settle(value)
+        }
+        None => {
+            std::mem::forget(turn);
+            if !cell.is(Fault::FailedKeepsTurn) {
+                wake(cell.lock.with(|section| section.state.pass()));
+            }
+            Ret::Failed
+        }
+    }
+}
+
+impl<B: BlockingBackend> Subject for SpecimenOn<B> {
+    type Op = Op;
+    type Ret = Ret;
+    type Spec = OnceCellSpec;
+    type Actor = Arc<Cell<B>>;
+
+    fn spec(&self) -> OnceCellSpec {
+        OnceCellSpec
+    }
+
+    /// Always three: one at work, one in the queue, and one who looks.
+    fn roles(&self, _: usize) -> Vec<Role<Op>> {
+        let mut role = real::role();
+        role.ops.retain(|offer| {
+            matches!(
+                offer.op,
+                Op::GetOrInit | Op::FailToInit | Op::Wait | Op::Set
+            )
+        });
+        vec![role; 3]
+    }
+
+    fn actors(&self, _: usize) -> Vec<Arc<Cell<B>>> {
+        let cell = Arc::new(Cell {
+            fault: self.fault,
+            lock: StateLock::new_in(Bits::EMPTY, State::default()),
+        });
+        vec![cell; 3]
+    }
+
+    fn start<'a>(
+        &self,
+        cell: &'a mut Arc<Cell<B>>,
+        call: Call<'_, Op>,
+        value: &dyn Fn() -> Value,
+    ) -> Started<'a, Ret> {
+        let cell = &**cell;
+        Started::Done(match call.op {
+            Op::GetOrInit | Op::GetOrTryInit => return Started::future(init(cell, Some(value()))),
+            Op::FailToInit => return Started::future(init(cell, None)),
+            Op::Wait => {
+                let wait = Wait {
+                    cell,
+                    turn: false,
+                    number: None,
+                };
+                return Started::future(async {
+                    Ret::Value(wait.await.ok().map(|value| value.id()))
+                });
+            }
+            Op::Set => cell.set(value()),
+            Op::Get => Ret::Value(cell.value().map(|value| value.id())),
+            Op::Initialized => Ret::Is(cell.value().is_some()),
+            Op::Waiting => Ret::Count(cell.lock.with(|section| section.state.queue.len())),
+            Op::Granted => Ret::Count(cell.lock.with(|section| section.state.called.len())),
+        })
+    }
+
+    fn describe(&self, _: Bits) -> String {
+        "state".to_owned()
+    }
+}

@@ -1,0 +1,308 @@
+//! A value set once, with a fault to order.
+//!
+//! Written the plain way, with everything under one lock, so that a fault is a
+//! line. With [`Fault::None`] it is correct.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use reveille::protocol::{Bits, BlockingBackend, StateLock, Witness};
+
+use crate::execution::Value;
+use crate::spec::Call;
+use crate::subject::{Family, Role, Started, Subject};
+use crate::subjects::set_once::{self as real, Op, Ret, SetOnceSpec};
+use crate::verdict::Class;
+
+/// What is wrong with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Nothing.
+    None,
+    /// P2: a wait looks, and registers in a section of its own.
+    CheckThenRegister,
+    /// P3: only the first of those who wait is woken.
+    WakesOne,
+    /// P4: a value that is refused is dropped under the lock, and none returned.
+    RefusedUnderLock,
+    /// P5: the first waker is kept.
+    FirstWakerKept,
+    /// A wait that is dropped keeps its place.
+    DroppedStaysQueued,
+    /// P8: those behind a waker that panics are not woken.
+    StopsAtPanic,
+    /// The second to set the value replaces it.
+    SetTwice,
+    /// The memory of the value is written after it is announced.
+    AnnouncedEarly,
+}
+
+impl Fault {
+    /// Every one, with its name and the class it must be caught in: none for
+    /// those that must pass.
+    pub(crate) const ALL: [(&'static str, Self, Option<Class>); 9] = [
+        ("plain", Self::None, None),
+        (
+            "check-then-register",
+            Self::CheckThenRegister,
+            Some(Class::LostWakeUp),
+        ),
+        ("wakes-one", Self::WakesOne, Some(Class::LostWakeUp)),
+        (
+            "refused-under-lock",
+            Self::RefusedUnderLock,
+            Some(Class::Reentrancy),
+        ),
+        (
+            "first-waker-kept",
+            Self::FirstWakerKept,
+            Some(Class::StaleWaker),
+        ),
+        (
+            "dropped-stays-queued",
+            Self::DroppedStaysQueued,
+            Some(Class::CancellationRace),
+        ),
+        ("stops-at-panic", Self::StopsAtPanic, Some(Class::Panic)),
+        ("set-twice", Self::SetTwice, Some(Class::WrongResult)),
+        ("announced-early", Self::AnnouncedEarly, Some(Class::Race)),
+    ];
+}
+
+/// The specimen over every backend.
+pub(crate) struct Specimen(pub(crate) Fault);
+
+impl Family for Specimen {
+    type On<B: BlockingBackend> = SpecimenOn<B>;
+
+    fn on<B: BlockingBackend>(&self) -> Self::On<B> {
+        SpecimenOn {
+            fault: self.0,
+            backend: PhantomData,
+        }
+    }
+}
+
+pub(crate) struct SpecimenOn<B> {
+    fault: Fault,
+    backend: PhantomData<fn() -> B>,
+}
+
+/// What the participants share.
+pub(crate) struct Once<B: BlockingBackend> {
+    fault: Fault,
+    lock: StateLock<State, B>,
+    /// For [`Fault::AnnouncedEarly`]: the memory of the value.
+    memory: Witness<B>,
+}
+
+#[derive(Default)]
+struct State {
+    value: Option<Arc<Value>>,
+    /// Those who wait, by the numbers they were given.
+    waits: Vec<(usize, Waker)>,
+    /// Those who waited when the value came, and have not seen it.
+    called: Vec<usize>,
+    next: usize,
+}
+
+impl<B: BlockingBackend> Once<B> {
+    fn is(&self, fault: Fault) -> bool {
+        self.fault == fault
+    }
+
+    fn set(&self, value: Value) -> Ret {
+        let id = value.id();
+        let value = Arc::new(value);
+        let (refused, wakers) = self.lock.with(|section| {
+            let state = section.state;
+            if state.value.is_some() && !self.is(Fault::SetTwice) {
+                if self.is(Fault::RefusedUnderLock) {
+                    drop(value);
+                    return (Some(None), Vec::new());
+                }
+                return (Some(Some(value)), Vec::new());
+            }
+            if !self.is(Fault::AnnouncedEarly) {
+                self.memory.write();
+            }
+            let old = state.value.replace(value);
+            let mut waits = std::mem::take(&mut state.waits);
+            if self.is(Fault::WakesOne) && waits.len() > 1 {
+                state.waits = waits.split_off(1);
+            }
+            let mut wakers = Vec::new();
+            for (number, waker) in waits {
+                state.called.push(number);
+                wakers.push(waker);
+            }
+            (old.map(Some), wakers)
+        });
+        if self.is(Fault::AnnouncedEarly) {
+            self.memory.write();
+        }
+        let done = match refused {
+            Some(_) if !self.is(Fault::SetTwice) => Ret::Refused(id),
+            _ => Ret::Set,
+        };
+        match self.is(Fault::StopsAtPanic) {
+            true => wakers.into_iter().for_each(Waker::wake),
+            false => wake_all(wakers),
+        }
+        done
+    }
+
+    fn value(&self) -> Option<Arc<Value>> {
+        let value = self.lock.with(|section| section.state.value.clone());
+        if value.is_some() && !self.is(Fault::SetTwice) {
+            self.memory.read();
+        }
+        value
+    }
+
+    fn poll(&self, cx: &mut Context<'_>, number: &mut Option<usize>) -> Poll<Ret> {
+        if self.is(Fault::CheckThenRegister)
+            && let Some(value) = self.value()
+        {
+            return Poll::Ready(Ret::Value(Some(value.id())));
+        }
+        let waker = cx.waker().clone();
+        let (value, unused) = self.lock.with(|section| {
+            let state = section.state;
+            if let Some(value) = &state.value
+                && !self.is(Fault::CheckThenRegister)
+            {
+                if let Some(number) = number.take() {
+                    state.called.retain(|&called| called != number);
+                }
+                return (Some(value.clone()), Some(waker));
+            }
+            let number = *number.get_or_insert(state.next);
+            state.next = state.next.max(number + 1);
+            let place = state.waits.iter_mut().find(|(one, _)| *one == number);
+            let unused = match place {
+                Some(_) if self.is(Fault::FirstWakerKept) => Some(waker),
+                Some((_, place)) => Some(std::mem::replace(place, waker)),
+                None => {
+                    state.waits.push((number, waker));
+                    None
+                }
+            };
+            (None, unused)
+        });
+        drop(unused);
+        match value {
+            Some(value) => {
+                self.memory.read();
+                Poll::Ready(Ret::Value(Some(value.id())))
+            }
+            None => Poll::Pending,
+        }
+    }
+
+    fn leave(&self, number: usize) {
+        if self.is(Fault::DroppedStaysQueued) {
+            return;
+        }
+        let waker = self.lock.with(|section| {
+            let state = section.state;
+            state.called.retain(|&called| called != number);
+            let place = state.waits.iter().position(|&(one, _)| one == number)?;
+            Some(state.waits.remove(place))
+        });
+        drop(waker);
+    }
+}
+
+/// Wakes all of them; where one panics, the others too (P8).
+pub(crate) fn wake_all(wakers: Vec<Waker>) {
+    struct Rest(std::vec::IntoIter<Waker>);
+
+    impl Drop for Rest {
+        fn drop(&mut self) {
+            for waker in self.0.by_ref() {
+                let wake = std::panic::AssertUnwindSafe(|| waker.wake());
+                drop(std::panic::catch_unwind(wake));
+            }
+        }
+    }
+
+    let mut rest = Rest(wakers.into_iter());
+    for waker in rest.0.by_ref() {
+        waker.wake();
+    }
+}
+
+/// A wait.
+struct Wait<'a, B: BlockingBackend> {
+    once: &'a Once<B>,
+    number: Option<usize>,
+}
+
+impl<B: BlockingBackend> Future for Wait<'_, B> {
+    type Output = Ret;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ret> {
+        let this = self.get_mut();
+        this.once.poll(cx, &mut this.number)
+    }
+}
+
+impl<B: BlockingBackend> Drop for Wait<'_, B> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number.take() {
+            self.once.leave(number);
+        }
+    }
+}
+
+impl<B: BlockingBackend> Subject for SpecimenOn<B> {
+    type Op = Op;
+    type Ret = Ret;
+    type Spec = SetOnceSpec;
+    type Actor = Arc<Once<B>>;
+
+    fn spec(&self) -> SetOnceSpec {
+        SetOnceSpec
+    }
+
+    /// Always three: two who wait, and one who sets.
+    fn roles(&self, _: usize) -> Vec<Role<Op>> {
+        let mut role = real::role();
+        role.ops
+            .retain(|offer| matches!(offer.op, Op::Wait | Op::Set | Op::Waiting));
+        vec![role; 3]
+    }
+
+    fn actors(&self, _: usize) -> Vec<Arc<Once<B>>> {
+        let once = Arc::new(Once {
+            fault: self.fault,
+            lock: StateLock::new_in(Bits::EMPTY, State::default()),
+            memory: Witness::new_in(),
+        });
+        vec![once; 3]
+    }
+
+    fn start<'a>(
+        &self,
+        once: &'a mut Arc<Once<B>>,
+        call: Call<'_, Op>,
+        value: &dyn Fn() -> Value,
+    ) -> Started<'a, Ret> {
+        Started::Done(match call.op {
+            Op::Wait => return Started::future(Wait { once, number: None }),
+            Op::Set => once.set(value()),
+            Op::Get => Ret::Value(once.value().map(|value| value.id())),
+            Op::Initialized => Ret::Is(once.lock.with(|section| section.state.value.is_some())),
+            Op::Waiting => Ret::Count(once.lock.with(|section| section.state.waits.len())),
+            Op::Granted => Ret::Count(once.lock.with(|section| section.state.called.len())),
+        })
+    }
+
+    fn describe(&self, _: Bits) -> String {
+        "state".to_owned()
+    }
+}

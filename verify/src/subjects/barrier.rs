@@ -1,0 +1,186 @@
+//! `reveille::Barrier`, every public operation.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use reveille::Barrier;
+use reveille::protocol::{Bits, BlockingBackend};
+
+use crate::execution::Value;
+use crate::plan::{Mode, Plan, Profile};
+use crate::spec::{Call, Spec};
+use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subjects::notify::queueing;
+
+/// A `Barrier` for so many, over every backend.
+pub(crate) struct Barriers(pub(crate) usize);
+
+impl Family for Barriers {
+    type On<B: BlockingBackend> = BarrierOn<B>;
+
+    fn on<B: BlockingBackend>(&self) -> Self::On<B> {
+        BarrierOn {
+            n: self.0,
+            backend: PhantomData,
+        }
+    }
+
+    /// A barrier for three needs three: what two can do at it is nothing.
+    fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
+        let mut plans = queueing(mode, profile);
+        plans.retain(|plan| plan.bound.participants >= self.0);
+        plans
+    }
+}
+
+pub(crate) struct BarrierOn<B> {
+    n: usize,
+    backend: PhantomData<fn() -> B>,
+}
+
+/// An operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    Wait,
+    Waiting,
+    Granted,
+}
+
+/// What an operation answers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Ret {
+    /// It was let go on, by another who came last.
+    Follows,
+    /// It came last.
+    Leads,
+    /// So many.
+    Count(usize),
+}
+
+/// The part that all play: the specimens play the same.
+pub(crate) fn role() -> Role<Op> {
+    Role {
+        name: "task",
+        kind: 0,
+        ops: vec![
+            Offer::future("wait", Op::Wait),
+            Offer::at_once("waiting", Op::Waiting),
+            Offer::at_once("granted", Op::Granted),
+        ],
+    }
+}
+
+impl<B: BlockingBackend> Subject for BarrierOn<B> {
+    type Op = Op;
+    type Ret = Ret;
+    type Spec = BarrierSpec;
+    type Actor = Arc<Barrier<B>>;
+
+    fn spec(&self) -> BarrierSpec {
+        BarrierSpec(self.n)
+    }
+
+    fn roles(&self, participants: usize) -> Vec<Role<Op>> {
+        vec![role(); participants]
+    }
+
+    fn actors(&self, participants: usize) -> Vec<Arc<Barrier<B>>> {
+        let barrier = Arc::new(Barrier::new_in(self.n));
+        vec![barrier; participants]
+    }
+
+    fn start<'a>(
+        &self,
+        barrier: &'a mut Arc<Barrier<B>>,
+        call: Call<'_, Op>,
+        _: &dyn Fn() -> Value,
+    ) -> Started<'a, Ret> {
+        Started::Done(match call.op {
+            Op::Wait => {
+                let wait = barrier.wait();
+                return Started::future(async move {
+                    match wait.await.is_leader() {
+                        true => Ret::Leads,
+                        false => Ret::Follows,
+                    }
+                });
+            }
+            Op::Waiting => Ret::Count(barrier.waiting()),
+            Op::Granted => Ret::Count(barrier.granted()),
+        })
+    }
+
+    fn describe(&self, bits: Bits) -> String {
+        format!("{} here", bits.get())
+    }
+}
+
+/// What a barrier for so many is, one operation at a time: each arrives where
+/// its wait begins.
+pub(crate) struct BarrierSpec(pub(crate) usize);
+
+/// Its state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct State {
+    /// Who is here, sorted.
+    here: Vec<usize>,
+    /// Who has been let go on and has not seen it yet, sorted.
+    called: Vec<usize>,
+    /// Who came last and has not answered yet.
+    leads: Vec<usize>,
+}
+
+impl Spec for BarrierSpec {
+    type Op = Op;
+    type Ret = Ret;
+    type State = State;
+
+    fn initial(&self) -> State {
+        State::default()
+    }
+
+    fn begins(&self, op: &Op) -> bool {
+        *op == Op::Wait
+    }
+
+    fn begin(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        let mut next = state.clone();
+        if *call.op == Op::Wait {
+            if next.here.len() + 1 == self.0 {
+                next.leads.push(call.who);
+                next.called.append(&mut next.here);
+                next.called.sort_unstable();
+            } else {
+                next.here.push(call.who);
+                next.here.sort_unstable();
+            }
+        }
+        vec![next]
+    }
+
+    fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        let mut next = state.clone();
+        for list in [&mut next.here, &mut next.called, &mut next.leads] {
+            list.retain(|&who| who != call.who);
+        }
+        vec![next]
+    }
+
+    fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
+        let mut next = state.clone();
+        let ret = match call.op {
+            Op::Wait if state.called.contains(&call.who) => {
+                next.called.retain(|&who| who != call.who);
+                Ret::Follows
+            }
+            Op::Wait if state.leads.contains(&call.who) => {
+                next.leads.retain(|&who| who != call.who);
+                Ret::Leads
+            }
+            Op::Wait => return Vec::new(),
+            Op::Waiting => Ret::Count(state.here.len()),
+            Op::Granted => Ret::Count(state.called.len()),
+        };
+        vec![(next, ret)]
+    }
+}

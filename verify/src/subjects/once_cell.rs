@@ -1,0 +1,315 @@
+//! `reveille::OnceCell`, every public operation that does not need it alone.
+
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use reveille::protocol::{Bits, BlockingBackend, SETTLED};
+use reveille::{OnceCell, SetError};
+
+use crate::execution::Value;
+use crate::plan::{Mode, Plan, Profile};
+use crate::spec::{Call, Spec, ValueId};
+use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subjects::notify::queueing;
+
+/// `OnceCell` over every backend.
+pub(crate) struct OnceCells;
+
+impl Family for OnceCells {
+    type On<B: BlockingBackend> = OnceCellOn<B>;
+
+    fn on<B: BlockingBackend>(&self) -> Self::On<B> {
+        OnceCellOn(PhantomData)
+    }
+
+    fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
+        queueing(mode, profile)
+    }
+}
+
+pub(crate) struct OnceCellOn<B>(PhantomData<fn() -> B>);
+
+/// An operation. An initializer is polled twice before it has its value, so
+/// that it can be dropped halfway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    GetOrInit,
+    /// `get_or_try_init`, with an initializer that succeeds.
+    GetOrTryInit,
+    /// `get_or_try_init`, with one that fails.
+    FailToInit,
+    Wait,
+    Set,
+    Get,
+    Initialized,
+    Waiting,
+    Granted,
+}
+
+/// What an operation answers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Ret {
+    /// The value is the one of this call.
+    Set,
+    /// There is one already, and that of the call came back.
+    Already(ValueId),
+    /// One is being made, and that of the call came back.
+    Initializing(ValueId),
+    /// The value, or that there is none.
+    Value(Option<ValueId>),
+    /// The initializer failed.
+    Failed,
+    /// Yes or no.
+    Is(bool),
+    /// So many.
+    Count(usize),
+}
+
+/// The part that all play: the specimens play the same.
+pub(crate) fn role() -> Role<Op> {
+    Role {
+        name: "task",
+        kind: 0,
+        ops: vec![
+            Offer::future("get_or_init", Op::GetOrInit),
+            Offer::future("fail_to_init", Op::FailToInit),
+            Offer::future("wait", Op::Wait),
+            Offer::at_once("set", Op::Set),
+            Offer::at_once("get", Op::Get),
+            Offer::future("get_or_try_init", Op::GetOrTryInit).alias(),
+            Offer::at_once("initialized", Op::Initialized),
+            Offer::at_once("waiting", Op::Waiting),
+            Offer::at_once("granted", Op::Granted),
+        ],
+    }
+}
+
+/// The work of an initializer: pending once.
+#[derive(Default)]
+pub(crate) struct Work {
+    begun: bool,
+}
+
+impl Future for Work {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if std::mem::replace(&mut self.begun, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl<B: BlockingBackend> Subject for OnceCellOn<B> {
+    type Op = Op;
+    type Ret = Ret;
+    type Spec = OnceCellSpec;
+    type Actor = Arc<OnceCell<Value, B>>;
+
+    fn spec(&self) -> OnceCellSpec {
+        OnceCellSpec
+    }
+
+    fn roles(&self, participants: usize) -> Vec<Role<Op>> {
+        vec![role(); participants]
+    }
+
+    fn actors(&self, participants: usize) -> Vec<Self::Actor> {
+        let cell = Arc::new(OnceCell::new_in());
+        vec![cell; participants]
+    }
+
+    fn start<'a>(
+        &self,
+        cell: &'a mut Self::Actor,
+        call: Call<'_, Op>,
+        value: &dyn Fn() -> Value,
+    ) -> Started<'a, Ret> {
+        let cell = &**cell;
+        let id = |value: Option<&Value>| Ret::Value(value.map(Value::id));
+        Started::Done(match call.op {
+            Op::GetOrInit => {
+                let value = value();
+                return Started::future(async move {
+                    let made = cell.get_or_init(|| async {
+                        Work::default().await;
+                        value
+                    });
+                    id(Some(made.await))
+                });
+            }
+            Op::GetOrTryInit => {
+                let value = value();
+                return Started::future(async move {
+                    let made = cell.get_or_try_init(|| async {
+                        Work::default().await;
+                        Ok(value)
+                    });
+                    made.await
+                        .map_or_else(|()| Ret::Failed, |value| id(Some(value)))
+                });
+            }
+            Op::FailToInit => {
+                return Started::future(async move {
+                    let made = cell.get_or_try_init(|| async {
+                        Work::default().await;
+                        Err(())
+                    });
+                    made.await
+                        .map_or_else(|()| Ret::Failed, |value| id(Some(value)))
+                });
+            }
+            Op::Wait => {
+                let wait = cell.wait();
+                return Started::future(async move { id(Some(wait.await)) });
+            }
+            Op::Set => match cell.set(value()) {
+                Ok(()) => Ret::Set,
+                Err(SetError::AlreadyInitializedError(value)) => Ret::Already(value.id()),
+                Err(SetError::InitializingError(value)) => Ret::Initializing(value.id()),
+            },
+            Op::Get => id(cell.get()),
+            Op::Initialized => Ret::Is(cell.initialized()),
+            Op::Waiting => Ret::Count(cell.waiting()),
+            Op::Granted => Ret::Count(cell.granted()),
+        })
+    }
+
+    fn describe(&self, bits: Bits) -> String {
+        match (bits.contains(SETTLED), bits.without(SETTLED) != Bits::EMPTY) {
+            (false, false) => "empty",
+            (false, true) => "busy",
+            (true, false) => "set",
+            (true, true) => "set, busy",
+        }
+        .to_owned()
+    }
+}
+
+/// What a cell is, one operation at a time: who needs the value takes the turn,
+/// or a place in the queue for it, where the call begins.
+pub(crate) struct OnceCellSpec;
+
+/// Its state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct State {
+    value: Option<ValueId>,
+    /// Who has the turn.
+    turn: Option<usize>,
+    /// Who is queued for the turn, in order.
+    queue: Vec<usize>,
+    /// Who waits for the value alone, sorted.
+    waits: Vec<usize>,
+    /// Who has been let go on, with the value or the turn, and has not seen it
+    /// yet, sorted. Who has the turn may have seen it: that is no event of the
+    /// specification.
+    called: Vec<usize>,
+    /// Whether the one who has the turn was called to it, and so may still be
+    /// among those who have not seen it.
+    handed: bool,
+}
+
+impl State {
+    /// Hands the turn on.
+    fn pass(&mut self) {
+        self.turn = None;
+        self.handed = false;
+        if self.value.is_none() && !self.queue.is_empty() {
+            self.turn = Some(self.queue.remove(0));
+            self.handed = true;
+        }
+    }
+
+    fn settle(&mut self, value: ValueId) {
+        self.value = Some(value);
+        self.turn = None;
+        self.handed = false;
+        self.called.append(&mut self.queue);
+        self.called.append(&mut self.waits);
+        self.called.sort_unstable();
+    }
+}
+
+impl Spec for OnceCellSpec {
+    type Op = Op;
+    type Ret = Ret;
+    type State = State;
+
+    fn initial(&self) -> State {
+        State::default()
+    }
+
+    fn begins(&self, op: &Op) -> bool {
+        matches!(
+            op,
+            Op::GetOrInit | Op::GetOrTryInit | Op::FailToInit | Op::Wait
+        )
+    }
+
+    fn begin(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        let mut next = state.clone();
+        match call.op {
+            _ if state.value.is_some() => {}
+            Op::GetOrInit | Op::GetOrTryInit | Op::FailToInit => match state.turn {
+                Some(_) => next.queue.push(call.who),
+                None => next.turn = Some(call.who),
+            },
+            Op::Wait => {
+                next.waits.push(call.who);
+                next.waits.sort_unstable();
+            }
+            _ => {}
+        }
+        vec![next]
+    }
+
+    fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        let mut next = state.clone();
+        for list in [&mut next.queue, &mut next.waits, &mut next.called] {
+            list.retain(|&who| who != call.who);
+        }
+        if next.turn == Some(call.who) {
+            next.pass();
+        }
+        vec![next]
+    }
+
+    fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
+        let mut next = state.clone();
+        let ret = match call.op {
+            Op::Wait | Op::GetOrInit | Op::GetOrTryInit | Op::FailToInit
+                if state.value.is_some() =>
+            {
+                next.called.retain(|&who| who != call.who);
+                Ret::Value(state.value)
+            }
+            Op::GetOrInit | Op::GetOrTryInit if state.turn == Some(call.who) => {
+                next.settle(call.value());
+                Ret::Value(next.value)
+            }
+            Op::FailToInit if state.turn == Some(call.who) => {
+                next.pass();
+                Ret::Failed
+            }
+            Op::Wait | Op::GetOrInit | Op::GetOrTryInit | Op::FailToInit => return Vec::new(),
+            Op::Set if state.value.is_some() => Ret::Already(call.value()),
+            Op::Set if state.turn.is_some() => Ret::Initializing(call.value()),
+            Op::Set => {
+                next.settle(call.value());
+                Ret::Set
+            }
+            Op::Get => Ret::Value(state.value),
+            Op::Initialized => Ret::Is(state.value.is_some()),
+            Op::Waiting => Ret::Count(state.queue.len() + state.waits.len()),
+            Op::Granted => {
+                let counts = state.called.len()..=state.called.len() + usize::from(state.handed);
+                return counts.map(|n| (next.clone(), Ret::Count(n))).collect();
+            }
+        };
+        vec![(next, ret)]
+    }
+}

@@ -1,0 +1,193 @@
+//! `reveille::SetOnce`, every public operation that does not need it alone.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use reveille::SetOnce;
+use reveille::protocol::{Bits, BlockingBackend, SETTLED};
+
+use crate::execution::Value;
+use crate::plan::{Mode, Plan, Profile};
+use crate::spec::{Call, Spec, ValueId};
+use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subjects::notify::queueing;
+
+/// `SetOnce` over every backend.
+pub(crate) struct SetOnces;
+
+impl Family for SetOnces {
+    type On<B: BlockingBackend> = SetOnceOn<B>;
+
+    fn on<B: BlockingBackend>(&self) -> Self::On<B> {
+        SetOnceOn(PhantomData)
+    }
+
+    fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
+        queueing(mode, profile)
+    }
+}
+
+pub(crate) struct SetOnceOn<B>(PhantomData<fn() -> B>);
+
+/// An operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    Wait,
+    Set,
+    Get,
+    Initialized,
+    Waiting,
+    Granted,
+}
+
+/// What an operation answers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Ret {
+    /// The value is the one of this call.
+    Set,
+    /// Another was first, and the value came back.
+    Refused(ValueId),
+    /// The value, or that there is none.
+    Value(Option<ValueId>),
+    /// Yes or no.
+    Is(bool),
+    /// So many.
+    Count(usize),
+}
+
+/// The part that all play: the specimens play the same.
+pub(crate) fn role() -> Role<Op> {
+    Role {
+        name: "task",
+        kind: 0,
+        ops: vec![
+            Offer::future("wait", Op::Wait),
+            Offer::at_once("set", Op::Set),
+            Offer::at_once("get", Op::Get),
+            Offer::at_once("initialized", Op::Initialized),
+            Offer::at_once("waiting", Op::Waiting),
+            Offer::at_once("granted", Op::Granted),
+        ],
+    }
+}
+
+/// The bits of what is settled, for people.
+pub(crate) fn describe(bits: Bits) -> String {
+    match bits.contains(SETTLED) {
+        true => "set",
+        false => "empty",
+    }
+    .to_owned()
+}
+
+impl<B: BlockingBackend> Subject for SetOnceOn<B> {
+    type Op = Op;
+    type Ret = Ret;
+    type Spec = SetOnceSpec;
+    type Actor = Arc<SetOnce<Value, B>>;
+
+    fn spec(&self) -> SetOnceSpec {
+        SetOnceSpec
+    }
+
+    fn roles(&self, participants: usize) -> Vec<Role<Op>> {
+        vec![role(); participants]
+    }
+
+    fn actors(&self, participants: usize) -> Vec<Self::Actor> {
+        let once = Arc::new(SetOnce::new_in());
+        vec![once; participants]
+    }
+
+    fn start<'a>(
+        &self,
+        once: &'a mut Self::Actor,
+        call: Call<'_, Op>,
+        value: &dyn Fn() -> Value,
+    ) -> Started<'a, Ret> {
+        let id = |value: Option<&Value>| Ret::Value(value.map(Value::id));
+        Started::Done(match call.op {
+            Op::Wait => {
+                let wait = once.wait();
+                return Started::future(async move { id(Some(wait.await)) });
+            }
+            Op::Set => match once.set(value()) {
+                Ok(()) => Ret::Set,
+                Err(error) => Ret::Refused(error.0.id()),
+            },
+            Op::Get => id(once.get()),
+            Op::Initialized => Ret::Is(once.initialized()),
+            Op::Waiting => Ret::Count(once.waiting()),
+            Op::Granted => Ret::Count(once.granted()),
+        })
+    }
+
+    fn describe(&self, bits: Bits) -> String {
+        describe(bits)
+    }
+}
+
+/// What it is, one operation at a time.
+pub(crate) struct SetOnceSpec;
+
+/// Its state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct State {
+    value: Option<ValueId>,
+    /// Who waits, sorted.
+    waits: Vec<usize>,
+    /// Who waited when the value came and has not seen it yet, sorted.
+    called: Vec<usize>,
+}
+
+impl Spec for SetOnceSpec {
+    type Op = Op;
+    type Ret = Ret;
+    type State = State;
+
+    fn initial(&self) -> State {
+        State::default()
+    }
+
+    fn begins(&self, op: &Op) -> bool {
+        *op == Op::Wait
+    }
+
+    fn begin(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        let mut next = state.clone();
+        if state.value.is_none() {
+            next.waits.push(call.who);
+            next.waits.sort_unstable();
+        }
+        vec![next]
+    }
+
+    fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        let mut next = state.clone();
+        next.waits.retain(|&who| who != call.who);
+        next.called.retain(|&who| who != call.who);
+        vec![next]
+    }
+
+    fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
+        let mut next = state.clone();
+        let ret = match call.op {
+            Op::Wait if state.value.is_none() => return Vec::new(),
+            Op::Wait => {
+                next.called.retain(|&who| who != call.who);
+                Ret::Value(state.value)
+            }
+            Op::Set if state.value.is_some() => Ret::Refused(call.value()),
+            Op::Set => {
+                next.value = Some(call.value());
+                next.called = std::mem::take(&mut next.waits);
+                Ret::Set
+            }
+            Op::Get => Ret::Value(state.value),
+            Op::Initialized => Ret::Is(state.value.is_some()),
+            Op::Waiting => Ret::Count(state.waits.len()),
+            Op::Granted => Ret::Count(state.called.len()),
+        };
+        vec![(next, ret)]
+    }
+}
