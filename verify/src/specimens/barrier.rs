@@ -12,8 +12,9 @@ use std::task::{Context, Poll, Waker};
 use reveille::protocol::{Bits, BlockingBackend, StateLock};
 
 use crate::execution::Value;
+use crate::program::Step;
 use crate::spec::Call;
-use crate::specimens::set_once::wake_all;
+use crate::specimens::set_once::{part, wake_all};
 use crate::subject::{Family, Role, Started, Subject};
 use crate::subjects::barrier::{self as real, BarrierSpec, Op, Ret};
 use crate::verdict::Class;
@@ -37,14 +38,12 @@ pub(crate) enum Fault {
     WakesOne,
     /// P5: the first waker is kept.
     FirstWakerKept,
-    /// P8: those behind a waker that panics are not woken.
-    StopsAtPanic,
 }
 
 impl Fault {
     /// Every one, with its name and the class it must be caught in: none for
     /// those that must pass.
-    pub(crate) const ALL: [(&'static str, Self, Option<Class>); 8] = [
+    pub(crate) const ALL: [(&'static str, Self, Option<Class>); 7] = [
         ("plain", Self::None, None),
         (
             "dropped-stays-counted",
@@ -64,13 +63,12 @@ impl Fault {
             Self::FirstWakerKept,
             Some(Class::StaleWaker),
         ),
-        ("stops-at-panic", Self::StopsAtPanic, Some(Class::Panic)),
     ];
 
     /// For how many the barrier is: for three, where two must wait at once.
     fn n(self) -> usize {
         match self {
-            Self::WakesOne | Self::StopsAtPanic => 3,
+            Self::WakesOne => 3,
             _ => 2,
         }
     }
@@ -202,10 +200,7 @@ impl<B: BlockingBackend> Barrier<B> {
             if self.is(Fault::WakesOne) {
                 wakers.truncate(1);
             }
-            match self.is(Fault::StopsAtPanic) {
-                true => wakers.into_iter().for_each(Waker::wake),
-                false => wake_all(wakers),
-            }
+            wake_all(wakers);
             if self.is(Fault::ResetLate) {
                 self.lock.with(|section| section.state.count = 0);
             }
@@ -260,9 +255,18 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         BarrierSpec(self.fault.n())
     }
 
-    /// Always three: two who meet, and one who comes later; or three who meet.
+    /// Always three parts, of one operation each: two who meet, and one who comes
+    /// later, or counts; or three who meet.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
-        vec![real::role(); 3]
+        vec![
+            part(real::role(), 0, |op| *op == Op::Wait),
+            part(real::role(), 1, |op| *op == Op::Wait),
+            part(real::role(), 2, |_| true),
+        ]
+    }
+
+    fn follows(&self, _: &Role<Op>, before: &[Step], _: Step) -> bool {
+        before.is_empty()
     }
 
     fn actors(&self, _: usize) -> Vec<Arc<Barrier<B>>> {

@@ -12,8 +12,9 @@ use std::task::{Context, Poll, Waker};
 use reveille::protocol::{Bits, BlockingBackend, StateLock};
 
 use crate::execution::Value;
+use crate::program::Step;
 use crate::spec::Call;
-use crate::specimens::set_once::wake_all;
+use crate::specimens::set_once::{part, wake_all};
 use crate::subject::{Family, Role, Started, Subject};
 use crate::subjects::once_cell::{self as real, OnceCellSpec, Op, Ret, Work};
 use crate::verdict::Class;
@@ -378,16 +379,20 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         OnceCellSpec
     }
 
-    /// Always three: one at work, one in the queue, and one who looks.
+    /// Always three parts, of one operation each: one who is queued, for the
+    /// turn in every manner; one who fails; and one who looks.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
-        let mut role = real::role();
-        role.ops.retain(|offer| {
-            matches!(
-                offer.op,
-                Op::GetOrInit | Op::FailToInit | Op::Wait | Op::Set
-            )
-        });
-        vec![role; 3]
+        vec![
+            part(real::role(), 0, |op| *op == Op::GetOrInit),
+            part(real::role(), 1, |op| *op == Op::FailToInit),
+            part(real::role(), 2, |op| {
+                matches!(op, Op::GetOrInit | Op::Wait | Op::Set)
+            }),
+        ]
+    }
+
+    fn follows(&self, _: &Role<Op>, before: &[Step], _: Step) -> bool {
+        before.is_empty()
     }
 
     fn actors(&self, _: usize) -> Vec<Arc<Cell<B>>> {

@@ -12,6 +12,7 @@ use std::task::{Context, Poll, Waker};
 use reveille::protocol::{Bits, BlockingBackend, StateLock, Witness};
 
 use crate::execution::Value;
+use crate::program::Step;
 use crate::spec::Call;
 use crate::subject::{Family, Role, Started, Subject};
 use crate::subjects::set_once::{self as real, Op, Ret, SetOnceSpec};
@@ -217,6 +218,17 @@ impl<B: BlockingBackend> Once<B> {
     }
 }
 
+/// A part of a specimen in which every part is its own kind: with some of the
+/// operations of a role, which only the first part tries in every manner.
+pub(crate) fn part<Op>(mut role: Role<Op>, kind: usize, plays: impl Fn(&Op) -> bool) -> Role<Op> {
+    role.kind = kind;
+    role.ops.retain(|offer| plays(&offer.op));
+    for offer in &mut role.ops {
+        offer.alias |= kind > 0;
+    }
+    role
+}
+
 /// Wakes all of them; where one panics, the others too (P8).
 pub(crate) fn wake_all(wakers: Vec<Waker>) {
     struct Rest(std::vec::IntoIter<Waker>);
@@ -269,12 +281,18 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         SetOnceSpec
     }
 
-    /// Always three: two who wait, and one who sets.
+    /// Always three parts, of one operation each: one who waits in every manner,
+    /// or sets; one who waits; and one who sets, or counts.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
-        let mut role = real::role();
-        role.ops
-            .retain(|offer| matches!(offer.op, Op::Wait | Op::Set | Op::Waiting));
-        vec![role; 3]
+        vec![
+            part(real::role(), 0, |op| matches!(op, Op::Wait | Op::Set)),
+            part(real::role(), 1, |op| *op == Op::Wait),
+            part(real::role(), 2, |op| matches!(op, Op::Set | Op::Waiting)),
+        ]
+    }
+
+    fn follows(&self, _: &Role<Op>, before: &[Step], _: Step) -> bool {
+        before.is_empty()
     }
 
     fn actors(&self, _: usize) -> Vec<Arc<Once<B>>> {

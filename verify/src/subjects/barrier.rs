@@ -11,6 +11,7 @@ use crate::plan::{Mode, Plan, Profile};
 use crate::spec::{Call, Spec};
 use crate::subject::{Family, Offer, Role, Started, Subject};
 use crate::subjects::notify::queueing;
+use crate::subjects::set_once::sparingly;
 
 /// A `Barrier` for so many, over every backend.
 pub(crate) struct Barriers(pub(crate) usize);
@@ -27,7 +28,7 @@ impl Family for Barriers {
 
     /// A barrier for three needs three: what two can do at it is nothing.
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
-        let mut plans = queueing(mode, profile);
+        let mut plans = sparingly(queueing(mode, profile), profile);
         plans.retain(|plan| plan.bound.participants >= self.0);
         plans
     }

@@ -10,9 +10,11 @@ use reveille::{OnceCell, SetError};
 
 use crate::execution::Value;
 use crate::plan::{Mode, Plan, Profile};
+use crate::program::Step;
 use crate::spec::{Call, Spec, ValueId};
 use crate::subject::{Family, Offer, Role, Started, Subject};
 use crate::subjects::notify::queueing;
+use crate::subjects::set_once::sparingly;
 
 /// `OnceCell` over every backend.
 pub(crate) struct OnceCells;
@@ -25,7 +27,7 @@ impl Family for OnceCells {
     }
 
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
-        queueing(mode, profile)
+        sparingly(queueing(mode, profile), profile)
     }
 }
 
@@ -67,15 +69,16 @@ pub(crate) enum Ret {
     Count(usize),
 }
 
-/// The part that all play: the specimens play the same.
+/// The part that all play: the specimens play the same. Waiting for the value
+/// alone is what `SetOnce` does, where it is tried in every manner.
 pub(crate) fn role() -> Role<Op> {
     Role {
         name: "task",
         kind: 0,
         ops: vec![
             Offer::future("get_or_init", Op::GetOrInit),
-            Offer::future("fail_to_init", Op::FailToInit),
-            Offer::future("wait", Op::Wait),
+            Offer::future("fail_to_init", Op::FailToInit).alias(),
+            Offer::future("wait", Op::Wait).alias(),
             Offer::at_once("set", Op::Set),
             Offer::at_once("get", Op::Get),
             Offer::future("get_or_try_init", Op::GetOrTryInit).alias(),
@@ -177,6 +180,16 @@ impl<B: BlockingBackend> Subject for OnceCellOn<B> {
             Op::Waiting => Ret::Count(cell.waiting()),
             Op::Granted => Ret::Count(cell.granted()),
         })
+    }
+
+    /// Looking changes nothing, so what comes after it is another program's
+    /// beginning; but one can look twice.
+    fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
+        let looks = |step: &Step| {
+            let op = role.ops[step.op].op;
+            matches!(op, Op::Get | Op::Initialized | Op::Waiting | Op::Granted)
+        };
+        looks(&next) || !before.iter().any(looks)
     }
 
     fn describe(&self, bits: Bits) -> String {
