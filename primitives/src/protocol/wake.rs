@@ -17,8 +17,10 @@ use core::task::{Context, Waker};
 /// A place for one waker, under a lock.
 ///
 /// It is filled by [`Caller::register`] and emptied into a [`WakeList`];
-/// nothing else gets the waker out, so nothing can clone, wake or drop it
-/// while the lock is held.
+/// nothing else gets the waker out, so nothing can clone or wake it while the
+/// lock is held. What the types cannot rule out is to overwrite or drop, within
+/// a section, a slot that is not empty: that would drop the waker there. Empty
+/// it first.
 #[derive(Default)]
 pub struct WakerSlot(Option<Waker>);
 
