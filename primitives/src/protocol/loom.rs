@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use loom::sync::atomic::AtomicUsize;
 use loom::sync::{Condvar, Mutex};
 
-use super::word::{Atomics, Lot, Word, WordLock};
+use super::word::{Atomics, Lot, Word, WordLock, ordering};
 use super::{Backend, Bits, BlockingBackend, Cell, Park, RawStateLock, SharedBackend};
 
 /// The backend that loom explores section by section.
@@ -176,22 +176,22 @@ impl Word for LoomStep {
 
     fn lock(&self, old: usize, new: usize) -> Result<usize, usize> {
         self.word
-            .compare_exchange_weak(old, new, Ordering::Acquire, Ordering::Relaxed)
+            .compare_exchange_weak(old, new, ordering::LOCK.0, ordering::LOCK.1)
     }
 
     fn unlock(&self, old: usize, new: usize) -> Result<usize, usize> {
         self.word
-            .compare_exchange(old, new, Ordering::Release, Ordering::Relaxed)
+            .compare_exchange(old, new, ordering::UNLOCK.0, ordering::UNLOCK.1)
     }
 
     fn update(&self, old: usize, new: usize) -> Result<usize, usize> {
         self.word
-            .compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Acquire)
+            .compare_exchange_weak(old, new, ordering::UPDATE.0, ordering::UPDATE.1)
     }
 
     fn mark(&self, old: usize, new: usize) -> Result<usize, usize> {
         self.word
-            .compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed)
+            .compare_exchange_weak(old, new, ordering::MARK.0, ordering::MARK.1)
     }
 
     fn get_mut<R>(&mut self, f: impl FnOnce(&mut usize) -> R) -> R {

@@ -84,6 +84,17 @@ pub trait Word: Sized {
     fn get_mut<R>(&mut self, f: impl FnOnce(&mut usize) -> R) -> R;
 }
 
+/// The orderings of the compare-exchanges, on success and otherwise. They stand
+/// here once, so that those that loom explores are those that run.
+pub(super) mod ordering {
+    use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
+
+    pub(crate) const LOCK: (Ordering, Ordering) = (Acquire, Relaxed);
+    pub(crate) const UNLOCK: (Ordering, Ordering) = (Release, Relaxed);
+    pub(crate) const UPDATE: (Ordering, Ordering) = (AcqRel, Acquire);
+    pub(crate) const MARK: (Ordering, Ordering) = (Relaxed, Relaxed);
+}
+
 impl Word for AtomicUsize {
     #[inline]
     fn new(value: usize) -> Self {
@@ -107,22 +118,22 @@ impl Word for AtomicUsize {
 
     #[inline]
     fn lock(&self, old: usize, new: usize) -> Result<usize, usize> {
-        self.compare_exchange_weak(old, new, Ordering::Acquire, Ordering::Relaxed)
+        self.compare_exchange_weak(old, new, ordering::LOCK.0, ordering::LOCK.1)
     }
 
     #[inline]
     fn unlock(&self, old: usize, new: usize) -> Result<usize, usize> {
-        self.compare_exchange(old, new, Ordering::Release, Ordering::Relaxed)
+        self.compare_exchange(old, new, ordering::UNLOCK.0, ordering::UNLOCK.1)
     }
 
     #[inline]
     fn update(&self, old: usize, new: usize) -> Result<usize, usize> {
-        self.compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Acquire)
+        self.compare_exchange_weak(old, new, ordering::UPDATE.0, ordering::UPDATE.1)
     }
 
     #[inline]
     fn mark(&self, old: usize, new: usize) -> Result<usize, usize> {
-        self.compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed)
+        self.compare_exchange_weak(old, new, ordering::MARK.0, ordering::MARK.1)
     }
 
     fn get_mut<R>(&mut self, f: impl FnOnce(&mut usize) -> R) -> R {
