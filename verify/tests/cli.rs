@@ -1,0 +1,337 @@
+//! The command line, as it is run.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// What came of a run of the command.
+#[derive(Debug)]
+struct Ran {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+fn verify(arguments: &[&str]) -> Ran {
+    let output = Command::new(env!("CARGO_BIN_EXE_reveille-verify"))
+        .args(arguments)
+        .output()
+        .expect("the command runs");
+    let text = |bytes| String::from_utf8(bytes).expect("it prints text");
+    Ran {
+        code: output.status.code(),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
+}
+
+/// A file that is gone with its owner.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        Self(Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id())))
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().expect("the path is text")
+    }
+
+    fn json(&self) -> Value {
+        let text = std::fs::read_to_string(&self.0).expect("it was written");
+        serde_json::from_str(&text).expect("it is JSON")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Whether the command answers with one sentence, and did nothing else.
+#[track_caller]
+fn refuses(arguments: &[&str], part: &str) {
+    let ran = verify(arguments);
+    assert_eq!(ran.code, Some(2), "{arguments:?}: {ran:?}");
+    assert!(ran.stdout.is_empty(), "{arguments:?}: {ran:?}");
+    let sentence = ran.stderr.strip_suffix('\n').unwrap_or_default();
+    assert!(sentence.starts_with("error: "), "{arguments:?}: {ran:?}");
+    assert!(!sentence.contains('\n'), "{arguments:?}: {ran:?}");
+    assert!(sentence.contains(part), "no `{part}` in: {sentence}");
+}
+
+/// The token of a counterexample that was printed, and its table.
+fn counterexample(stdout: &str) -> (&str, &str) {
+    let (before, after) = stdout
+        .split_once("again: cargo verify --replay '")
+        .expect("there is a counterexample");
+    let (token, _) = after.split_once('\'').expect("the token ends");
+    let begin = before.find("program: ").expect("it has a program");
+    (token, &before[begin..])
+}
+
+/// A token that replays, and what it prints.
+fn token() -> String {
+    let ran = verify(&["oneshot/no-wake"]);
+    counterexample(&ran.stdout).0.to_owned()
+}
+
+#[test]
+fn unknown_names_are_refused() {
+    refuses(&["oneshoot"], "`oneshoot`");
+    refuses(&["oneshot", "oneshot/"], "`oneshot/`");
+    refuses(&["oneshot/no-such-fault"], "--list");
+    refuses(&["--engine", "miri"], "sequential, loom, shuttle, stress");
+    refuses(
+        &["--engine", "loom", "--engine", ""],
+        "there is no engine ``",
+    );
+    refuses(&["oneshot", "--profile", "fast"], "quick, full, deep");
+    refuses(&["oneshoot", "--list"], "`oneshoot`");
+}
+
+#[test]
+fn damaged_tokens_are_refused() {
+    let token = token();
+    let damaged = |text: &str| refuses(&["--replay", text], "is damaged");
+    damaged("");
+    damaged("oneshot");
+    damaged(&token[1..]);
+    damaged(&token[..token.len() - 1]);
+    damaged(&token.replacen("send", "sent", 1));
+    damaged(&format!("{token} "));
+    // Whole, and still of nothing that is here.
+    let unknown = "nobody:steps:send/recv:all:0:1:d44cbe74";
+    refuses(&["--replay", unknown], "`nobody`");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_known_before_anything_is_run() {
+    let directory = env!("CARGO_TARGET_TMPDIR");
+    let missing = format!("{directory}/no/such/directory/results.json");
+    refuses(&["--json", &missing], "cannot write to");
+    refuses(&["state-lock", "--json", directory], directory);
+}
+
+/// clap's own answers have more lines, and the same status.
+#[test]
+fn what_is_not_understood_has_status_2() {
+    for arguments in [
+        &["--no-such-option"][..],
+        &["--profile"],
+        &["--replay"],
+        &["--profile", "quick", "--profile", "full"],
+    ] {
+        let ran = verify(arguments);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.starts_with("error: "), "{ran:?}");
+        assert!(ran.stdout.is_empty(), "{ran:?}");
+    }
+    assert_eq!(verify(&["--help"]).code, Some(0));
+}
+
+/// The names of the subjects and of the specimens that `--list` prints.
+fn listed(stdout: &str) -> (Vec<&str>, Vec<&str>) {
+    let (subjects, specimens) = stdout
+        .split_once("specimens:\n")
+        .expect("there are specimens");
+    let subjects = subjects
+        .lines()
+        .filter(|line| !line.starts_with(' '))
+        .filter_map(|line| Some(line.split_once(':')?.0));
+    let specimens = specimens
+        .lines()
+        .filter_map(|line| line.split_whitespace().next());
+    (subjects.collect(), specimens.collect())
+}
+
+#[test]
+fn the_list_has_all_that_can_be_asked_for() {
+    let ran = verify(&["--list"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.is_empty(), "{ran:?}");
+    let (subjects, specimens) = listed(&ran.stdout);
+    for name in ["state-lock", "oneshot"] {
+        assert!(subjects.contains(&name), "no {name} in {subjects:?}");
+    }
+    for name in ["oneshot/plain", "oneshot/check-then-register"] {
+        assert!(specimens.contains(&name), "no {name} in {specimens:?}");
+    }
+    for engine in ["sequential/", "loom/", "shuttle/", "stress/"] {
+        assert!(ran.stdout.contains(engine), "no {engine}: {}", ran.stdout);
+    }
+    for name in subjects.iter().chain(&specimens) {
+        let ran = verify(&[name, "--list"]);
+        assert_eq!(ran.code, Some(0), "{name} is listed, and unknown: {ran:?}");
+    }
+    // What is asked for is what is listed.
+    let ran = verify(&["oneshot", "--engine", "stress", "--list"]);
+    assert!(!ran.stdout.contains("state-lock"), "{ran:?}");
+    assert!(!ran.stdout.contains("loom/"), "{ran:?}");
+}
+
+#[test]
+fn a_subject_that_holds_has_status_0() {
+    let ran = verify(&["state-lock", "--engine", "sequential"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.is_empty(), "{ran:?}");
+    assert!(ran.stdout.contains("sequential/steps"), "{ran:?}");
+    assert!(ran.stdout.contains("1 of 1 runs hold"), "{ran:?}");
+    // Neither other engines nor specimens were asked for.
+    assert!(!ran.stdout.contains("loom"), "{ran:?}");
+    assert!(!ran.stdout.contains("specimen  "), "{ran:?}");
+}
+
+#[test]
+fn a_specimen_is_drawn_and_its_token_draws_it_again() {
+    for name in ["oneshot/check-then-register", "oneshot/first-waker-kept"] {
+        let ran = verify(&[name]);
+        assert_eq!(ran.code, Some(0), "it is seen for what it is: {ran:?}");
+        assert!(ran.stdout.contains("as expected"), "{ran:?}");
+        let (token, drawn) = counterexample(&ran.stdout);
+        for column in ["sender", "receiver"] {
+            assert!(drawn.contains(column), "no {column} in {drawn}");
+        }
+        let again = verify(&["--replay", token]);
+        assert_eq!(again.code, Some(1), "what is replayed fails: {again:?}");
+        assert!(again.stderr.is_empty(), "{again:?}");
+        assert_eq!(counterexample(&again.stdout), (token, drawn));
+    }
+}
+
+#[track_caller]
+fn has_fields(value: &Value, fields: &[&str]) {
+    let object = value.as_object().expect("it is an object");
+    let mut names: Vec<&str> = object.keys().map(String::as_str).collect();
+    let mut fields = fields.to_vec();
+    names.sort_unstable();
+    fields.sort_unstable();
+    assert_eq!(names, fields);
+}
+
+const REPORT: [&str; 9] = [
+    "subject",
+    "engine",
+    "mode",
+    "verdict",
+    "bound",
+    "programs",
+    "executions",
+    "failures",
+    "seconds",
+];
+const SPECIMEN: [&str; 7] = [
+    "name",
+    "expected",
+    "found",
+    "program",
+    "executions",
+    "seconds",
+    "counterexample",
+];
+const COUNTEREXAMPLE: [&str; 6] = [
+    "class",
+    "sentence",
+    "program",
+    "execution",
+    "token",
+    "table",
+];
+
+#[test]
+fn results_are_written_for_machines() {
+    let file = Scratch::new("results.json");
+    let arguments = [
+        "state-lock",
+        "--engine",
+        "sequential",
+        "--engine",
+        "shuttle",
+    ];
+    let ran = verify(&[&arguments[..], &["--json", file.path()]].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let json = file.json();
+    has_fields(&json, &["profile", "results", "specimens"]);
+    assert_eq!(json["profile"], "quick");
+    assert_eq!(json["specimens"], Value::Array(Vec::new()));
+    let results = json["results"].as_array().expect("a list");
+    let modes: Vec<_> = results
+        .iter()
+        .map(|report| {
+            has_fields(report, &REPORT);
+            assert_eq!(report["subject"], "state-lock");
+            assert!(report["seconds"].as_f64().is_some_and(|s| s >= 0.0));
+            let programs = report["programs"].as_u64().expect("a number");
+            let executions = report["executions"].as_u64().expect("a number");
+            assert!(programs > 0 && executions >= programs, "{report}");
+            assert!(report["failures"].as_array().is_some_and(Vec::is_empty));
+            ["engine", "mode", "verdict"].map(|field| report[field].as_str().unwrap_or_default())
+        })
+        .collect();
+    assert_eq!(
+        modes,
+        [
+            ["sequential", "steps", "complete"],
+            ["shuttle", "exhaustive", "complete"],
+            ["shuttle", "random", "sampled"],
+            ["shuttle", "pct", "sampled"],
+        ]
+    );
+}
+
+/// Every planted fault is caught in its class, quickly, by a small program, and
+/// every token replays to the very same table.
+#[test]
+fn every_specimen_is_seen_and_replays() {
+    let file = Scratch::new("specimens.json");
+    let ran = verify(&["--specimens", "--json", file.path()]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!ran.stdout.contains("NOT AS EXPECTED"), "{ran:?}");
+    let json = file.json();
+    assert_eq!(json["results"], Value::Array(Vec::new()));
+    let specimens = json["specimens"].as_array().expect("a list");
+    assert!(specimens.len() > 20);
+    for specimen in specimens {
+        has_fields(specimen, &SPECIMEN);
+        let name = specimen["name"].as_str().expect("a name");
+        assert_eq!(specimen["expected"], specimen["found"], "{name}");
+        assert!(specimen["executions"].as_u64() > Some(0), "{name}");
+        let counterexample = &specimen["counterexample"];
+        if specimen["expected"].is_null() {
+            assert!(counterexample.is_null(), "{name}");
+            continue;
+        }
+        has_fields(counterexample, &COUNTEREXAMPLE);
+        assert_eq!(counterexample["class"], specimen["found"], "{name}");
+        assert_eq!(counterexample["program"], specimen["program"], "{name}");
+        let text = |field: &str| counterexample[field].as_str().expect("text");
+        let lines = text("program").split('/');
+        let longest = lines.map(|line| line.split(',').count()).max();
+        assert!(longest <= Some(3), "{name} took {}", text("program"));
+
+        let again = verify(&["--replay", text("token")]);
+        assert_eq!(again.code, Some(1), "{name}: {again:?}");
+        for part in ["sentence", "table", "token"] {
+            assert!(again.stdout.contains(text(part)), "{name}: {again:?}");
+        }
+    }
+}
+
+/// A subject brings its specimens along where they are asked for.
+#[test]
+fn specimens_can_be_asked_for_by_subject() {
+    let of = |arguments: &[&str]| {
+        let ran = verify(&[arguments, &["--list"]].concat());
+        let (subjects, specimens) = listed(&ran.stdout);
+        (subjects.len(), specimens.len())
+    };
+    let (_, all) = of(&[]);
+    assert_eq!(of(&["oneshot"]), (1, 0));
+    assert_eq!(of(&["oneshot/plain"]), (0, 1));
+    assert_eq!(of(&["state-lock", "--specimens"]), (0, 0));
+    let (subjects, specimens) = of(&["oneshot", "--specimens"]);
+    assert_eq!(subjects, 0);
+    assert!(specimens > 20 && specimens <= all);
+}
