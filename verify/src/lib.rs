@@ -112,11 +112,11 @@
 //!     }
 //!
 //!     fn actors(&self, participants: usize) -> Vec<Arc<Gate<B>>> {
-//!         let gate = Gate {
+//!         let gate = Arc::new(Gate {
 //!             lock: StateLock::new_in(Bits::EMPTY, WakerSlot::new()),
 //!             forgetful: self.forgetful,
-//!         };
-//!         vec![Arc::new(gate); participants]
+//!         });
+//!         vec![gate; participants]
 //!     }
 //!
 //!     fn start<'a>(

@@ -148,11 +148,11 @@ impl Subject for Mail {
     }
 
     fn actors(&self, participants: usize) -> Vec<Arc<Mailbox>> {
-        let mailbox = Mailbox {
+        let mailbox = Arc::new(Mailbox {
             inner: Mutex::default(),
             fault: self.0,
-        };
-        vec![Arc::new(mailbox); participants]
+        });
+        vec![mailbox; participants]
     }
 
     fn start<'a>(

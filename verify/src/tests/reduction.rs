@@ -121,12 +121,12 @@ impl<B: BlockingBackend> Subject for Counters<B> {
 
     fn actors(&self, participants: usize) -> Vec<Arc<Shared<B>>> {
         let lock = || StateLock::new_in(Bits::EMPTY, Default::default());
-        let shared = Shared {
+        let shared = Arc::new(Shared {
             locks: [lock(), lock()],
             outcome: Mutex::default(),
             outcomes: self.0.clone(),
-        };
-        vec![Arc::new(shared); participants]
+        });
+        vec![shared; participants]
     }
 
     fn start<'a>(
