@@ -222,7 +222,8 @@ impl Plan {
     pub fn text(&self) -> String {
         let mut text = self.bound.to_string();
         if let Some(preemptions) = self.preemptions {
-            text += &format!(", {preemptions} preemptions");
+            let s = if preemptions == 1 { "" } else { "s" };
+            text += &format!(", {preemptions} preemption{s}");
         }
         if self.drawn.is_some() {
             text += &format!(", {} each", self.executions);

@@ -10,7 +10,8 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Every interleaving of every program within the stated bound.
+    /// Every interleaving of every program within the stated bound; of those
+    /// that differ by an exchange of sections that do not touch, one.
     Complete,
     /// A limit cut it: on preemptions, on executions, or on time.
     Bounded,
