@@ -46,7 +46,7 @@ pub trait Hooks: Send + Sync + 'static {
 /// ```
 pub fn hooked<H: Hooks>(hooks: Arc<H>) -> Waker {
     // SAFETY: the data is an `Arc<H>` turned raw, and the table is that of `H`.
-    unsafe { Waker::new(Arc::into_raw(hooks).cast(), &Table::<H>::TABLE) }
+    unsafe { Waker::new(Arc::into_raw(hooks).cast(), Table::<H>::table()) }
 }
 
 struct Table<H>(H);
@@ -54,6 +54,13 @@ struct Table<H>(H);
 impl<H: Hooks> Table<H> {
     const TABLE: RawWakerVTable =
         RawWakerVTable::new(Self::clone, Self::wake, Self::wake_by_ref, Self::drop);
+
+    /// The one table: `will_wake` compares its address, and a constant that is
+    /// named in two functions may get two.
+    #[inline(never)]
+    fn table() -> &'static RawWakerVTable {
+        &Self::TABLE
+    }
 
     /// # Safety
     ///
@@ -68,7 +75,7 @@ impl<H: Hooks> Table<H> {
         // SAFETY: called by a waker, for its data.
         let hooks = unsafe { Self::borrow(data) };
         hooks.cloned();
-        RawWaker::new(Arc::into_raw(Arc::clone(&hooks)).cast(), &Self::TABLE)
+        RawWaker::new(Arc::into_raw(Arc::clone(&hooks)).cast(), Self::table())
     }
 
     unsafe fn wake(data: *const ()) {
