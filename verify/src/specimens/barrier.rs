@@ -214,7 +214,8 @@ impl<B: BlockingBackend> Barrier<B> {
             state.called.retain(|&called| called != number);
             let place = state.here.iter().position(|&(one, _)| one == number)?;
             if !self.is(Fault::DroppedStaysCounted) {
-                state.count -= 1;
+                // Of newcomers who are being swept none has been counted yet.
+                state.count = state.count.saturating_sub(1);
             }
             Some(state.here.remove(place))
         });
