@@ -6,11 +6,22 @@ use std::process::Command;
 use serde_json::Value;
 
 /// What came of a run of the command.
-#[derive(Debug)]
 struct Ran {
     code: Option<i32>,
     stdout: String,
     stderr: String,
+}
+
+/// As it was printed: there are tables in it.
+impl std::fmt::Debug for Ran {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            code,
+            stdout,
+            stderr,
+        } = self;
+        write!(f, "exit status {code:?}\n{stdout}{stderr}")
+    }
 }
 
 fn verify(arguments: &[&str]) -> Ran {
