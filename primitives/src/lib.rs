@@ -6,6 +6,8 @@
 //! | [`oneshot`] | one value, from one task to another |
 //! | [`Barrier`] | a place where a number of tasks meet |
 //! | [`Mutex`] | a lock to be held across an `await` |
+//! | [`Condvar`] | waits for what a mutex protects to change |
+//! | [`RwLock`] | the same for many readers or one writer |
 //! | [`Semaphore`] | permits to be acquired and given back |
 //! | [`Notify`] | an event, without a value |
 //! | [`OnceCell`] | a value that is made once, by whoever needs it first |
@@ -36,21 +38,30 @@ extern crate alloc;
 #[cfg(any(loom, feature = "std"))]
 extern crate std;
 
-mod barrier;
+pub mod barrier;
+pub mod condvar;
+mod guards;
 pub mod mutex;
-mod notify;
-mod once_cell;
+pub mod notify;
+pub mod once_cell;
 pub mod oneshot;
 pub mod protocol;
+pub mod rwlock;
 pub mod semaphore;
-mod set_once;
+pub mod set_once;
 
 pub use self::barrier::{Barrier, BarrierWait, BarrierWaitResult};
+pub use self::condvar::Condvar;
 pub use self::mutex::{
     MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard, TryLockError,
 };
 pub use self::notify::{Notified, Notify, OwnedNotified, WaitUntil};
 pub use self::once_cell::{GetOrInit, GetOrTryInit, OnceCell, OnceCellWait, SetError};
+pub use self::rwlock::{
+    OwnedRwLockMappedWriteGuard, OwnedRwLockReadGuard, OwnedRwLockUpgradableReadGuard,
+    OwnedRwLockWriteGuard, RwLock, RwLockMappedWriteGuard, RwLockReadGuard,
+    RwLockUpgradableReadGuard, RwLockWriteGuard,
+};
 pub use self::semaphore::{
     AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError,
 };

@@ -48,13 +48,10 @@
 
 use alloc::sync::Arc;
 use core::fmt;
-use core::future::Future;
-use core::ops::{Deref, DerefMut};
-use core::pin::Pin;
-use core::task::{Context, Poll};
 
+use crate::guards::{exclusive_guard, guard_future};
 use crate::protocol::{
-    AcquireExclusive, Backend, BlockingBackend, Core, DefaultBackend, Exclusive, Guarded, Permits,
+    AcquireGuard, All, Backend, BlockingBackend, Core, DefaultBackend, Guard, Guarded, Permits,
     Witness, block_on,
 };
 
@@ -183,7 +180,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     #[inline]
     pub fn lock(&self) -> Lock<'_, T, B> {
         Lock {
-            acquire: AcquireExclusive::new(&self.guarded),
+            acquire: AcquireGuard::new(&self.guarded),
         }
     }
 
@@ -207,7 +204,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// ```
     pub fn lock_owned(self: Arc<Self>) -> LockOwned<T, B> {
         LockOwned {
-            acquire: AcquireExclusive::new(self),
+            acquire: AcquireGuard::new(self),
         }
     }
 
@@ -270,7 +267,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// ```
     #[inline]
     pub fn try_lock(&self) -> Result<MutexGuard<'_, T, B>, TryLockError> {
-        match Exclusive::try_new(&self.guarded) {
+        match Guard::try_new(&self.guarded) {
             Some(guard) => Ok(MutexGuard { guard }),
             None => Err(TryLockError(())),
         }
@@ -294,7 +291,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// # drop(guard);
     /// ```
     pub fn try_lock_owned(self: Arc<Self>) -> Result<OwnedMutexGuard<T, B>, TryLockError> {
-        match Exclusive::try_new(self) {
+        match Guard::try_new(self) {
             Some(guard) => Ok(OwnedMutexGuard { guard }),
             None => Err(TryLockError(())),
         }
@@ -345,37 +342,16 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     }
 }
 
-/// The future of [`Mutex::lock`].
-#[must_use = "futures do nothing unless polled"]
-pub struct Lock<'a, T: ?Sized, B: Backend = DefaultBackend> {
-    acquire: AcquireExclusive<&'a Guarded<T, B>>,
+guard_future! {
+    /// The future of [`Mutex::lock`].
+    Lock['a, T: ?Sized, B: Backend = DefaultBackend]['a, T, B]:
+        AcquireGuard<&'a Guarded<T, B>, All> => MutexGuard<'a, T, B>
 }
 
-impl<'a, T: ?Sized, B: Backend> Future for Lock<'a, T, B> {
-    type Output = MutexGuard<'a, T, B>;
-
-    #[inline]
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.acquire)
-            .poll(cx)
-            .map(|guard| MutexGuard { guard })
-    }
-}
-
-/// The future of [`Mutex::lock_owned`].
-#[must_use = "futures do nothing unless polled"]
-pub struct LockOwned<T: ?Sized, B: Backend = DefaultBackend> {
-    acquire: AcquireExclusive<Arc<Mutex<T, B>>>,
-}
-
-impl<T: ?Sized, B: Backend> Future for LockOwned<T, B> {
-    type Output = OwnedMutexGuard<T, B>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.acquire)
-            .poll(cx)
-            .map(|guard| OwnedMutexGuard { guard })
-    }
+guard_future! {
+    /// The future of [`Mutex::lock_owned`].
+    LockOwned[T: ?Sized, B: Backend = DefaultBackend][T, B]:
+        AcquireGuard<Arc<Mutex<T, B>>, All> => OwnedMutexGuard<T, B>
 }
 
 /// The lock, held: unlocked when dropped.
@@ -383,26 +359,26 @@ impl<T: ?Sized, B: Backend> Future for LockOwned<T, B> {
 /// A guard that is leaked keeps the mutex locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct MutexGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
-    guard: Exclusive<T, &'a Core<B>>,
+    pub(crate) guard: Guard<T, &'a Guarded<T, B>, All>,
 }
 
 /// The lock of a part of the value, held: unlocked when dropped.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct MappedMutexGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
-    guard: Exclusive<T, &'a Core<B>>,
+    guard: Guard<T, &'a Core<B>, All>,
 }
 
 /// The lock of a mutex in an `Arc`, held: unlocked when dropped.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedMutexGuard<T: ?Sized, B: Backend = DefaultBackend> {
-    guard: Exclusive<T, Arc<Mutex<T, B>>>,
+    guard: Guard<T, Arc<Mutex<T, B>>, All>,
 }
 
 /// The lock of a part of the value of a mutex in an `Arc`, held: unlocked when
 /// dropped. `U` is what is locked, `T` what the mutex has.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedMappedMutexGuard<T: ?Sized, U: ?Sized = T, B: Backend = DefaultBackend> {
-    guard: Exclusive<U, Arc<Mutex<T, B>>>,
+    guard: Guard<U, Arc<Mutex<T, B>>, All>,
 }
 
 impl<'a, T: ?Sized, B: Backend> MutexGuard<'a, T, B> {
@@ -553,49 +529,10 @@ impl<T: ?Sized, U: ?Sized, B: Backend> OwnedMappedMutexGuard<T, U, B> {
     }
 }
 
-/// What every guard is to its user.
-macro_rules! guard_traits {
-    ([$($generics:tt)*] $guard:ty, $target:ty) => {
-        impl<$($generics)*> Deref for $guard {
-            type Target = $target;
-
-            #[inline]
-            fn deref(&self) -> &Self::Target {
-                &self.guard
-            }
-        }
-
-        impl<$($generics)*> DerefMut for $guard {
-            #[inline]
-            fn deref_mut(&mut self) -> &mut Self::Target {
-                &mut self.guard
-            }
-        }
-
-        impl<$($generics)*> fmt::Debug for $guard
-        where
-            $target: fmt::Debug,
-        {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Debug::fmt(&**self, f)
-            }
-        }
-
-        impl<$($generics)*> fmt::Display for $guard
-        where
-            $target: fmt::Display,
-        {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(&**self, f)
-            }
-        }
-    };
-}
-
-guard_traits!(['a, T: ?Sized, B: Backend] MutexGuard<'a, T, B>, T);
-guard_traits!(['a, T: ?Sized, B: Backend] MappedMutexGuard<'a, T, B>, T);
-guard_traits!([T: ?Sized, B: Backend] OwnedMutexGuard<T, B>, T);
-guard_traits!([T: ?Sized, U: ?Sized, B: Backend] OwnedMappedMutexGuard<T, U, B>, U);
+exclusive_guard!(['a, T: ?Sized, B: Backend] MutexGuard<'a, T, B>, T);
+exclusive_guard!(['a, T: ?Sized, B: Backend] MappedMutexGuard<'a, T, B>, T);
+exclusive_guard!([T: ?Sized, B: Backend] OwnedMutexGuard<T, B>, T);
+exclusive_guard!([T: ?Sized, U: ?Sized, B: Backend] OwnedMappedMutexGuard<T, U, B>, U);
 
 /// The answer of [`Mutex::try_lock`] where the mutex is not free.
 #[derive(Debug, PartialEq, Eq)]
@@ -609,15 +546,15 @@ impl fmt::Display for TryLockError {
 
 impl core::error::Error for TryLockError {}
 
-impl<T, B: Backend> From<T> for Mutex<T, B> {
+impl<T> From<T> for Mutex<T> {
     fn from(value: T) -> Self {
-        Self::new_in(value, Self::DEFAULT_BOUND)
+        Self::new(value)
     }
 }
 
-impl<T: Default, B: Backend> Default for Mutex<T, B> {
+impl<T: Default> Default for Mutex<T> {
     fn default() -> Self {
-        Self::from(T::default())
+        Self::new(T::default())
     }
 }
 
@@ -632,17 +569,5 @@ impl<T: ?Sized + fmt::Debug, B: Backend> fmt::Debug for Mutex<T, B> {
         f.field("waiting", &waiting)
             .field("granted", &(granted > 0))
             .finish()
-    }
-}
-
-impl<T: ?Sized, B: Backend> fmt::Debug for Lock<'_, T, B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lock").finish_non_exhaustive()
-    }
-}
-
-impl<T: ?Sized, B: Backend> fmt::Debug for LockOwned<T, B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LockOwned").finish_non_exhaustive()
     }
 }

@@ -48,8 +48,10 @@ use crate::protocol::{Backend, Bits, DefaultBackend, Section, StateLock, Waiter,
 
 const PERMIT: Bits = Bits::new(1);
 const QUEUED: Bits = Bits::new(1 << 1);
-/// The number of calls of `notify_waiters` stands above the two flags.
-const CALL: usize = 1 << 2;
+/// Nothing is left where nobody waits: what a [`Condvar`](crate::Condvar) is of.
+const FLEETING: Bits = Bits::new(1 << 2);
+/// The number of calls of `notify_waiters` stands above the flags.
+const CALL: usize = 1 << 3;
 
 /// Lets tasks wait for an event, and lets them go on.
 ///
@@ -107,8 +109,17 @@ impl Notify {
     /// ```
     #[must_use]
     pub const fn const_new() -> Self {
+        Self::of(Bits::EMPTY)
+    }
+
+    /// One that leaves no permits, in a constant.
+    pub(crate) const fn const_fleeting() -> Self {
+        Self::of(FLEETING)
+    }
+
+    const fn of(bits: Bits) -> Self {
         Self {
-            lock: StateLock::<_, DefaultBackend>::const_new(Bits::EMPTY, Waiters::new()),
+            lock: StateLock::<_, DefaultBackend>::const_new(bits, Waiters::new()),
         }
     }
 }
@@ -128,6 +139,13 @@ impl<B: Backend> Notify<B> {
     pub fn new_in() -> Self {
         Self {
             lock: StateLock::new_in(Bits::EMPTY, Waiters::new()),
+        }
+    }
+
+    /// One that leaves no permits, over any backend.
+    pub(crate) fn fleeting_in() -> Self {
+        Self {
+            lock: StateLock::new_in(FLEETING, Waiters::new()),
         }
     }
 
@@ -334,7 +352,7 @@ impl<B: Backend> Notify<B> {
     fn notify(&self, end: End) {
         let unqueued = self
             .lock
-            .update(|bits| (!bits.intersects(QUEUED | PERMIT)).then(|| bits | PERMIT));
+            .update(|bits| (!bits.intersects(QUEUED | PERMIT | FLEETING)).then(|| bits | PERMIT));
         if unqueued.is_err_and(|bits| bits.contains(QUEUED)) {
             self.lock.with(|section| notify(section, end));
         }
@@ -358,6 +376,7 @@ fn notify(section: Section<'_, Waiters<Grant>>, end: End) {
             waiters.call(&waiter, wakes);
             settle(bits, waiters);
         }
+        None if bits.contains(FLEETING) => {}
         None => bits.insert(PERMIT),
     }
 }
@@ -390,7 +409,8 @@ struct Wait {
 enum Stage {
     Created,
     Queued(Waiter),
-    Done,
+    /// With what it was given.
+    Done(Grant),
 }
 
 impl Wait {
@@ -405,9 +425,9 @@ impl Wait {
         if let Stage::Created = self.stage
             && self.takes_permit(notify)
         {
-            self.stage = Stage::Done;
+            self.stage = Stage::Done(Grant::None);
         }
-        if let Stage::Done = self.stage {
+        if let Stage::Done(_) = self.stage {
             return Poll::Ready(());
         }
         let fresh = matches!(self.stage, Stage::Created);
@@ -434,7 +454,7 @@ impl Wait {
     /// Goes on as far as it can: into the queue, or out of it with a grant.
     fn step(&mut self, section: &mut Section<'_, Waiters<Grant>>) -> Poll<()> {
         let Section { bits, state, wakes } = section;
-        match core::mem::replace(&mut self.stage, Stage::Done) {
+        match core::mem::replace(&mut self.stage, Stage::Done(Grant::None)) {
             Stage::Created if calls(**bits) != self.calls => Poll::Ready(()),
             Stage::Created if bits.contains(PERMIT) => {
                 bits.remove(PERMIT);
@@ -446,20 +466,23 @@ impl Wait {
                 Poll::Pending
             }
             Stage::Queued(waiter) if state.is_called(&waiter) => {
-                state.remove(waiter, wakes);
+                self.stage = Stage::Done(state.remove(waiter, wakes));
                 Poll::Ready(())
             }
             Stage::Queued(waiter) => {
                 self.stage = Stage::Queued(waiter);
                 Poll::Pending
             }
-            Stage::Done => Poll::Ready(()),
+            Stage::Done(grant) => {
+                self.stage = Stage::Done(grant);
+                Poll::Ready(())
+            }
         }
     }
 
     fn enable<B: Backend>(&mut self, notify: &Notify<B>) -> bool {
         match self.stage {
-            Stage::Done => true,
+            Stage::Done(_) => true,
             _ => notify
                 .lock
                 .with(|mut section| self.step(&mut section))
@@ -469,7 +492,8 @@ impl Wait {
 
     /// Leaves the queue, and hands on what it was granted.
     fn cancel<B: Backend>(&mut self, notify: &Notify<B>) {
-        if let Stage::Queued(waiter) = core::mem::replace(&mut self.stage, Stage::Done) {
+        let done = Stage::Done(Grant::None);
+        if let Stage::Queued(waiter) = core::mem::replace(&mut self.stage, done) {
             notify.lock.with(|Section { bits, state, wakes }| {
                 let grant = state.remove(waiter, wakes);
                 settle(bits, state);
@@ -510,6 +534,14 @@ impl<B: Backend> Notified<'_, B> {
     pub fn enable(self: Pin<&mut Self>) -> bool {
         let this = self.get_mut();
         this.wait.enable(this.notify)
+    }
+
+    /// Hands on what it was granted and has seen, but made no use of.
+    pub(crate) fn hand_on(&mut self) {
+        let done = Stage::Done(Grant::None);
+        if let Stage::Done(Grant::One(end)) = core::mem::replace(&mut self.wait.stage, done) {
+            self.notify.notify(end);
+        }
     }
 }
 
@@ -590,9 +622,9 @@ impl<F: FnMut() -> bool, B: Backend> Future for WaitUntil<'_, F, B> {
 /// The predicate is never pinned: it is called, not polled.
 impl<F, B: Backend> Unpin for WaitUntil<'_, F, B> {}
 
-impl<B: Backend> Default for Notify<B> {
+impl Default for Notify {
     fn default() -> Self {
-        Self::new_in()
+        Self::new()
     }
 }
 

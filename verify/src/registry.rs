@@ -5,8 +5,8 @@ use crate::run::{Entry, Of};
 use crate::specimens::{barrier, once_cell, oneshot, set_once};
 use crate::subject::Family;
 use crate::subjects::{
-    barrier::Barriers, mutex::Mutexes, notify::Notifies, once_cell::OnceCells, oneshot::Oneshot,
-    semaphore::Semaphores, set_once::SetOnces, state_lock::Lock,
+    barrier::Barriers, condvar::Condvars, mutex::Mutexes, notify::Notifies, once_cell::OnceCells,
+    oneshot::Oneshot, rwlock::RwLocks, semaphore::Semaphores, set_once::SetOnces, state_lock::Lock,
 };
 use crate::verdict::Class;
 
@@ -86,6 +86,16 @@ pub(crate) fn subjects() -> Vec<Named> {
             name: "mutex-strict".to_owned(),
             about: "reveille::Mutex, first come, first served",
             entry: Box::new(Of(Mutexes(0))),
+        },
+        Named {
+            name: "condvar".to_owned(),
+            about: "reveille::Condvar, with its mutex",
+            entry: Box::new(Of(Condvars)),
+        },
+        Named {
+            name: "rwlock".to_owned(),
+            about: "reveille::RwLock: readers, a reader who may write, a writer",
+            entry: Box::new(Of(RwLocks)),
         },
         Named {
             name: "semaphore".to_owned(),

@@ -4,8 +4,15 @@
 //! here, of permits that were taken here, and gives them back when it is
 //! dropped; so whoever uses guards needs no unsafe code.
 //!
-//! Invariant: an exclusive guard holds every permit of its value, a shared one
-//! holds one. So there is one exclusive guard, or there are shared ones.
+//! ```text
+//!   share   permits             beside it   its value
+//!   One     one                 One, Half   &T
+//!   Half    more than half      One         &T
+//!   All     every one           nothing     &mut T
+//! ```
+//!
+//! Invariant: a guard holds its share of the permits of its value. So there is
+//! one guard of all, or there are shared ones, of which one at most holds half.
 
 use alloc::sync::Arc;
 use core::cell::UnsafeCell;
@@ -20,11 +27,20 @@ use core::task::{Context, Poll};
 
 use super::{Acquiring, Backend, Permits, SharedBackend, Witness};
 
-/// A value that is reached only through guards.
-pub struct Guarded<T: ?Sized, B: Backend> {
+/// A value that is reached only through guards: of which shares, `A` says.
+pub struct Guarded<T: ?Sized, B: Backend, A = Alone> {
     core: Core<B>,
+    access: PhantomData<A>,
     value: UnsafeCell<T>,
 }
+
+/// Guards hold [`All`] of the value: one at a time.
+#[derive(Debug)]
+pub enum Alone {}
+
+/// Guards hold any share: several reach the value at a time.
+#[derive(Debug)]
+pub enum Together {}
 
 /// What a guard holds on to, whatever the type of the value.
 pub struct Core<B: Backend> {
@@ -34,26 +50,29 @@ pub struct Core<B: Backend> {
     witness: Witness<B>,
 }
 
-// SAFETY: a shared `Guarded` hands the value from thread to thread, to one
-// holder at a time (hence `Send`); shared guards, which hand it to several at
-// once, ask for `T: Sync` themselves.
-unsafe impl<T: ?Sized + Send, B: SharedBackend> Sync for Guarded<T, B> {}
+// SAFETY: it hands the value from thread to thread, to one holder at a time.
+unsafe impl<T: ?Sized + Send, B: SharedBackend> Sync for Guarded<T, B, Alone> {}
+// SAFETY: as above, or to several at a time.
+unsafe impl<T: ?Sized + Send + Sync, B: SharedBackend> Sync for Guarded<T, B, Together> {}
 // SAFETY: owning it is owning the value.
-unsafe impl<T: ?Sized + Send, B: SharedBackend> Send for Guarded<T, B> {}
+unsafe impl<T: ?Sized + Send, B: SharedBackend, A> Send for Guarded<T, B, A> {}
 
-impl<T, B: Backend> Guarded<T, B> {
+impl<T, B: Backend, A> Guarded<T, B, A> {
+    /// A value under so many permits, all of which are free.
     pub(crate) const fn from_parts(
         permits: Permits<B>,
         all: usize,
         witness: Witness<B>,
         value: T,
     ) -> Self {
+        assert!(all > 0, "a lock that nobody can hold: it needs a permit");
         Self {
             core: Core {
                 permits,
                 all,
                 witness,
             },
+            access: PhantomData,
             value: UnsafeCell::new(value),
         }
     }
@@ -64,7 +83,7 @@ impl<T, B: Backend> Guarded<T, B> {
     }
 }
 
-impl<T: ?Sized, B: Backend> Guarded<T, B> {
+impl<T: ?Sized, B: Backend, A> Guarded<T, B, A> {
     pub(crate) fn permits(&self) -> &Permits<B> {
         &self.core.permits
     }
@@ -75,71 +94,172 @@ impl<T: ?Sized, B: Backend> Guarded<T, B> {
     }
 }
 
+/// How many permits a guard holds.
+///
+/// # Safety
+///
+/// Of the shares in use at the same time, by the permits they need, at most one
+/// is a `Half` and none is beside an `All`.
+pub unsafe trait Share {
+    /// So many of `all`.
+    fn of(all: usize) -> usize;
+}
+
+/// One permit: beside others of its kind.
+#[derive(Debug)]
+pub enum One {}
+
+/// More than half of the permits: one at a time, beside those of one.
+#[derive(Debug)]
+pub enum Half {}
+
+/// All of the permits.
+#[derive(Debug)]
+pub enum All {}
+
+// SAFETY: one permit leaves the others nothing to be `All` of.
+unsafe impl Share for One {
+    #[inline]
+    fn of(_: usize) -> usize {
+        1
+    }
+}
+
+// SAFETY: the permits have no two such halves.
+unsafe impl Share for Half {
+    #[inline]
+    fn of(all: usize) -> usize {
+        all / 2 + 1
+    }
+}
+
+// SAFETY: it leaves nothing.
+unsafe impl Share for All {
+    #[inline]
+    fn of(all: usize) -> usize {
+        all
+    }
+}
+
+/// A share by which values of such an access may be reached.
+///
+/// # Safety
+///
+/// A share that others can stand beside is not of [`Alone`].
+pub unsafe trait Of<A>: Share {}
+
+// SAFETY: nothing stands beside it.
+unsafe impl Of<Alone> for All {}
+// SAFETY: any may be.
+unsafe impl<S: Share> Of<Together> for S {}
+
+/// A share that contains another.
+///
+/// # Safety
+///
+/// Whatever there are permits in all, those of `S` are no more than its own.
+pub unsafe trait Contains<S: Share>: Share {}
+
+// SAFETY: all contain any.
+unsafe impl Contains<One> for All {}
+// SAFETY: all contain any.
+unsafe impl Contains<Half> for All {}
+// SAFETY: more than half of one or more is one at least.
+unsafe impl Contains<One> for Half {}
+
 /// How a guard reaches the value it is of: by borrow, or by `Arc`.
 ///
 /// # Safety
 ///
-/// `guarded` answers with the same value for as long as the pointer and what
-/// `hold` makes of it exist, and the hold's core is that value's.
-pub unsafe trait Pointer: Sized {
+/// `guarded` answers with the same value for as long as the pointer, or what it
+/// was narrowed to, exists; and the core is that value's.
+pub unsafe trait Pointer: Hold {
     /// The value's type.
     type Value: ?Sized;
-    /// The backend.
-    type Backend: Backend;
-    /// What the guard keeps.
-    type Hold: Hold<Backend = Self::Backend>;
+    /// Which guards it has.
+    type Access;
 
     /// The value, with its permits.
-    fn guarded(&self) -> &Guarded<Self::Value, Self::Backend>;
-
-    /// What the guard keeps.
-    fn hold(self) -> Self::Hold;
+    fn guarded(&self) -> &Guarded<Self::Value, Self::Backend, Self::Access>;
 }
 
-/// What keeps permits: they are given back to its core.
-pub trait Hold {
+/// What keeps a guard's value alive, and its permits.
+///
+/// # Safety
+///
+/// What it is narrowed to keeps the same value, and has the same core.
+pub unsafe trait Hold: Sized {
     /// The backend.
     type Backend: Backend;
+    /// What remains where the type of the value no longer matters.
+    type Narrow: Hold<Backend = Self::Backend>;
 
     /// Whose permits they are.
     fn core(&self) -> &Core<Self::Backend>;
+
+    /// Forgets what it can of the value.
+    fn narrow(self) -> Self::Narrow;
 }
 
-impl<B: Backend> Hold for &Core<B> {
+// SAFETY: it stays what it is.
+unsafe impl<B: Backend> Hold for &Core<B> {
     type Backend = B;
+    type Narrow = Self;
 
     #[inline]
     fn core(&self) -> &Core<B> {
         self
     }
-}
-
-// SAFETY: a shared borrow is of one value.
-unsafe impl<'a, T: ?Sized, B: Backend> Pointer for &'a Guarded<T, B> {
-    type Value = T;
-    type Backend = B;
-    type Hold = &'a Core<B>;
 
     #[inline]
-    fn guarded(&self) -> &Guarded<T, B> {
+    fn narrow(self) -> Self {
         self
+    }
+}
+
+// SAFETY: a core is borrowed with the value it is in.
+unsafe impl<'a, T: ?Sized, B: Backend, A> Hold for &'a Guarded<T, B, A> {
+    type Backend = B;
+    type Narrow = &'a Core<B>;
+
+    #[inline]
+    fn core(&self) -> &Core<B> {
+        &self.core
     }
 
     #[inline]
-    fn hold(self) -> &'a Core<B> {
+    fn narrow(self) -> &'a Core<B> {
         &self.core
+    }
+}
+
+// SAFETY: a shared borrow is of one value.
+unsafe impl<T: ?Sized, B: Backend, A> Pointer for &Guarded<T, B, A> {
+    type Value = T;
+    type Access = A;
+
+    #[inline]
+    fn guarded(&self) -> &Guarded<T, B, A> {
+        self
     }
 }
 
 /// A primitive that is a guarded value, and is held by `Arc`.
 macro_rules! owned_pointer {
-    ($primitive:ident) => {
-        impl<T: ?Sized, B: Backend> Hold for Arc<crate::$primitive<T, B>> {
+    ($primitive:ident, $access:ty) => {
+        // SAFETY: it stays what it is.
+        unsafe impl<T: ?Sized, B: Backend> Hold for Arc<crate::$primitive<T, B>> {
             type Backend = B;
+            type Narrow = Self;
 
             #[inline]
             fn core(&self) -> &Core<B> {
                 &self.guarded.core
+            }
+
+            #[inline]
+            fn narrow(self) -> Self {
+                self
             }
         }
 
@@ -147,65 +267,159 @@ macro_rules! owned_pointer {
         // field of its own.
         unsafe impl<T: ?Sized, B: Backend> Pointer for Arc<crate::$primitive<T, B>> {
             type Value = T;
-            type Backend = B;
-            type Hold = Self;
+            type Access = $access;
 
             #[inline]
-            fn guarded(&self) -> &Guarded<T, B> {
+            fn guarded(&self) -> &Guarded<T, B, $access> {
                 &self.guarded
-            }
-
-            #[inline]
-            fn hold(self) -> Self {
-                self
             }
         }
     };
 }
 
-owned_pointer!(Mutex);
+owned_pointer!(Mutex, Alone);
+owned_pointer!(RwLock, Together);
 
-/// A guard over the value, or over a part of it, that nobody else reaches.
-pub struct Exclusive<V: ?Sized, H: Hold> {
+/// A guard over the value, or over a part of it.
+pub struct Guard<V: ?Sized, H: Hold, S: Share> {
     value: NonNull<V>,
     hold: H,
+    share: PhantomData<S>,
     /// As `&mut V`: invariant.
     value_type: PhantomData<*mut V>,
 }
 
-// SAFETY: a guard is a `&mut V`, and what it holds.
-unsafe impl<V: ?Sized + Send, H: Hold + Send> Send for Exclusive<V, H> {}
-// SAFETY: a shared guard is a `&V`, and what it holds.
-unsafe impl<V: ?Sized + Sync, H: Hold + Sync> Sync for Exclusive<V, H> {}
+// SAFETY: such a guard is a `&mut V`, and what it holds.
+unsafe impl<V: ?Sized + Send, H: Hold + Send> Send for Guard<V, H, All> {}
+// SAFETY: such a guard is a `&V`, and what it holds.
+unsafe impl<V: ?Sized + Sync, H: Hold + Send> Send for Guard<V, H, Half> {}
+// SAFETY: as above.
+unsafe impl<V: ?Sized + Sync, H: Hold + Send> Send for Guard<V, H, One> {}
+// SAFETY: a guard that is shared is a `&V`, and what it holds.
+unsafe impl<V: ?Sized + Sync, H: Hold + Sync, S: Share> Sync for Guard<V, H, S> {}
 
-impl<V: ?Sized, H: Hold> Exclusive<V, H> {
+impl<V: ?Sized, H: Hold, S: Share> Guard<V, H, S> {
     /// A guard of a pointer's value.
     ///
     /// # Safety
     ///
-    /// Every permit of it has been taken, for this guard.
+    /// Its share of the permits has been taken, for this guard.
     #[inline]
-    unsafe fn new<P: Pointer<Value = V, Hold = H>>(pointer: P) -> Self {
+    unsafe fn new(pointer: H) -> Self
+    where
+        H: Pointer<Value = V>,
+    {
         let value = pointer.guarded().value.get();
         Self {
             // SAFETY: a cell's pointer is not null.
             value: unsafe { NonNull::new_unchecked(value) },
-            hold: pointer.hold(),
+            hold: pointer,
+            share: PhantomData,
             value_type: PhantomData,
         }
     }
 
-    /// Takes every permit, if they are there.
+    /// Takes its share of the permits, if they are there.
     #[inline]
-    pub(crate) fn try_new<P: Pointer<Value = V, Hold = H>>(pointer: P) -> Option<Self> {
-        let core = &pointer.guarded().core;
-        core.permits.try_take(core.all, core.all).ok()?;
+    pub(crate) fn try_new(pointer: H) -> Option<Self>
+    where
+        H: Pointer<Value = V>,
+        S: Of<H::Access>,
+    {
+        let core = pointer.core();
+        let permits = S::of(core.all);
+        core.permits.try_take(permits, permits).ok()?;
         // SAFETY: they have just been taken.
         Some(unsafe { Self::new(pointer) })
     }
 
+    /// Forgets what it can of the value's type.
+    #[inline]
+    pub(crate) fn narrow(self) -> Guard<V, H::Narrow, S> {
+        let value = self.value;
+        self.with_value(value)
+    }
+
+    /// Keeps a smaller share, and gives the rest back.
+    pub(crate) fn downgrade<L: Share>(self) -> Guard<V, H, L>
+    where
+        S: Contains<L>,
+    {
+        let (value, hold) = self.into_parts();
+        // First the guard: a waker that panics is woken by what follows.
+        let guard = Guard {
+            value,
+            hold,
+            share: PhantomData::<L>,
+            value_type: PhantomData,
+        };
+        let Core { permits, all, .. } = guard.hold.core();
+        permits.release(S::of(*all) - L::of(*all));
+        guard
+    }
+
+    pub(crate) fn hold(&self) -> &H {
+        &self.hold
+    }
+
+    /// The same share over another place, which is a part of the one before.
+    #[inline]
+    fn with_value<W: ?Sized>(self, value: NonNull<W>) -> Guard<W, H::Narrow, S> {
+        let (_, hold) = self.into_parts();
+        Guard {
+            value,
+            hold: hold.narrow(),
+            share: PhantomData,
+            value_type: PhantomData,
+        }
+    }
+
+    /// The parts of a guard whose permits the caller keeps.
+    #[inline]
+    fn into_parts(self) -> (NonNull<V>, H) {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: `this` is not used again and not dropped.
+        (this.value, unsafe { core::ptr::read(&raw const this.hold) })
+    }
+}
+
+/// A share by which the value is read only.
+///
+/// # Safety
+///
+/// It is not [`All`]: what `&V` was narrowed to is not to be written.
+pub unsafe trait Shared: Share {}
+
+// SAFETY: it is another.
+unsafe impl Shared for One {}
+// SAFETY: it is another.
+unsafe impl Shared for Half {}
+
+impl<V: ?Sized, H: Hold, S: Shared> Guard<V, H, S> {
     /// Narrows the guard to a part of the value.
-    pub(crate) fn map<W: ?Sized>(mut self, f: impl FnOnce(&mut V) -> &mut W) -> Exclusive<W, H> {
+    pub(crate) fn map_shared<W: ?Sized>(self, f: impl FnOnce(&V) -> &W) -> Guard<W, H::Narrow, S> {
+        let value = NonNull::from(f(&self));
+        self.with_value(value)
+    }
+
+    /// Narrows the guard to a part of the value, if there is that part.
+    pub(crate) fn try_map_shared<W: ?Sized>(
+        self,
+        f: impl FnOnce(&V) -> Option<&W>,
+    ) -> Result<Guard<W, H::Narrow, S>, Self> {
+        match f(&self).map(NonNull::from) {
+            Some(value) => Ok(self.with_value(value)),
+            None => Err(self),
+        }
+    }
+}
+
+impl<V: ?Sized, H: Hold> Guard<V, H, All> {
+    /// Narrows the guard to a part of the value.
+    pub(crate) fn map<W: ?Sized>(
+        mut self,
+        f: impl FnOnce(&mut V) -> &mut W,
+    ) -> Guard<W, H::Narrow, All> {
         let value = NonNull::from(f(&mut self));
         self.with_value(value)
     }
@@ -214,81 +428,134 @@ impl<V: ?Sized, H: Hold> Exclusive<V, H> {
     pub(crate) fn try_map<W: ?Sized>(
         mut self,
         f: impl FnOnce(&mut V) -> Option<&mut W>,
-    ) -> Result<Exclusive<W, H>, Self> {
+    ) -> Result<Guard<W, H::Narrow, All>, Self> {
         match f(&mut self).map(NonNull::from) {
             Some(value) => Ok(self.with_value(value)),
             None => Err(self),
         }
     }
+}
 
-    /// The same hold over another place, which is a part of the one before.
-    fn with_value<W: ?Sized>(self, value: NonNull<W>) -> Exclusive<W, H> {
-        let this = ManuallyDrop::new(self);
-        Exclusive {
-            value,
-            // SAFETY: `this` is not used again and not dropped.
-            hold: unsafe { core::ptr::read(&raw const this.hold) },
-            value_type: PhantomData,
-        }
+impl<V: ?Sized, H: Hold> Guard<V, H, All> {
+    /// Keeps one permit, over a part of the value.
+    pub(crate) fn downgrade_map<W: ?Sized>(
+        self,
+        f: impl FnOnce(&V) -> &W,
+    ) -> Guard<W, H::Narrow, One> {
+        let value = NonNull::from(f(&self));
+        self.downgrade().with_value(value)
     }
 
-    pub(crate) fn hold(&self) -> &H {
-        &self.hold
+    /// Keeps one permit, over a part of the value, if there is that part.
+    pub(crate) fn try_downgrade_map<W: ?Sized>(
+        self,
+        f: impl FnOnce(&V) -> Option<&W>,
+    ) -> Result<Guard<W, H::Narrow, One>, Self> {
+        match f(&self).map(NonNull::from) {
+            Some(value) => Ok(self.downgrade().with_value(value)),
+            None => Err(self),
+        }
     }
 }
 
-impl<V: ?Sized, H: Hold> Deref for Exclusive<V, H> {
+impl<V: ?Sized, H: Hold> Guard<V, H, Half> {
+    /// Takes the rest of the permits, if they are there, whoever waits for some.
+    pub(crate) fn try_upgrade(self) -> Result<Guard<V, H, All>, Self> {
+        let core = self.hold.core();
+        match core.permits.try_take_urgently(rest(core.all)) {
+            // SAFETY: half and the rest are all.
+            Ok(_) => Ok(unsafe { self.upgraded() }),
+            Err(_) => Err(self),
+        }
+    }
+
+    /// The guard of all.
+    ///
+    /// # Safety
+    ///
+    /// The rest of the permits has been taken, for this guard.
+    unsafe fn upgraded(self) -> Guard<V, H, All> {
+        let (value, hold) = self.into_parts();
+        Guard {
+            value,
+            hold,
+            share: PhantomData,
+            value_type: PhantomData,
+        }
+    }
+}
+
+/// Forgets the type of the whole value.
+impl<'a, T: ?Sized, V: ?Sized, B: Backend, A, S: Share> From<Guard<V, &'a Guarded<T, B, A>, S>>
+    for Guard<V, &'a Core<B>, S>
+{
+    #[inline]
+    fn from(guard: Guard<V, &'a Guarded<T, B, A>, S>) -> Self {
+        guard.narrow()
+    }
+}
+
+/// What half leaves of all.
+fn rest(all: usize) -> usize {
+    all - Half::of(all)
+}
+
+impl<V: ?Sized, H: Hold, S: Share> Deref for Guard<V, H, S> {
     type Target = V;
 
     #[inline]
     fn deref(&self) -> &V {
         self.hold.core().witness.read();
-        // SAFETY: the guard holds every permit, so nobody else reaches the
-        // value, which what it holds keeps alive.
+        // SAFETY: while the guard holds its share, nobody holds all of the
+        // permits, or it does itself and is borrowed: nobody writes. The value
+        // is kept alive by what the guard holds.
         unsafe { self.value.as_ref() }
     }
 }
 
-impl<V: ?Sized, H: Hold> DerefMut for Exclusive<V, H> {
+impl<V: ?Sized, H: Hold> DerefMut for Guard<V, H, All> {
     #[inline]
     fn deref_mut(&mut self) -> &mut V {
         self.hold.core().witness.write();
-        // SAFETY: as above, and the guard is borrowed exclusively.
+        // SAFETY: the guard holds every permit, so nobody else reaches the
+        // value, and is borrowed exclusively.
         unsafe { self.value.as_mut() }
     }
 }
 
-impl<V: ?Sized, H: Hold> Drop for Exclusive<V, H> {
+impl<V: ?Sized, H: Hold, S: Share> Drop for Guard<V, H, S> {
     #[inline]
     fn drop(&mut self) {
         let core = self.hold.core();
-        core.permits.release(core.all);
+        core.permits.release(S::of(core.all));
     }
 }
 
-/// The future of an [`Exclusive`] guard.
+/// The future of a [`Guard`].
 #[must_use = "futures do nothing unless polled"]
-pub struct AcquireExclusive<P: Pointer> {
+pub struct AcquireGuard<P: Pointer, S: Of<P::Access>> {
     /// None once it has been ready.
     pointer: Option<P>,
     acquiring: Acquiring,
+    share: PhantomData<S>,
 }
 
-impl<P: Pointer> AcquireExclusive<P> {
+impl<P: Pointer, S: Of<P::Access>> AcquireGuard<P, S> {
     #[inline]
     pub(crate) fn new(pointer: P) -> Self {
-        let all = pointer.guarded().core.all;
+        let permits = S::of(pointer.core().all);
         Self {
             pointer: Some(pointer),
-            acquiring: Acquiring::new(all, all),
+            acquiring: Acquiring::new(permits, permits),
+            share: PhantomData,
         }
     }
 }
 
-impl<P: Pointer> Unpin for AcquireExclusive<P> {}
+impl<P: Pointer, S: Of<P::Access>> Unpin for AcquireGuard<P, S> {}
 
-impl<P: Pointer> Future for AcquireExclusive<P> {
-    type Output = Exclusive<P::Value, P::Hold>;
+impl<P: Pointer, S: Of<P::Access>> Future for AcquireGuard<P, S> {
+    type Output = Guard<P::Value, P, S>;
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -297,29 +564,79 @@ impl<P: Pointer> Future for AcquireExclusive<P> {
             .pointer
             .as_ref()
             .expect("a lock future was polled after it was ready");
-        let permits = &pointer.guarded().core.permits;
+        let permits = &pointer.core().permits;
         match this.acquiring.poll(permits, cx, "a lock future") {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(taken)) => taken.keep(),
             Poll::Ready(Err(_)) => unreachable!("the permits of a value are never closed"),
         };
         let pointer = this.pointer.take().expect("it was there a moment ago");
-        // SAFETY: `acquiring` asks for every permit, of this pointer's value and
-        // no other, and has been given them just now.
-        Poll::Ready(unsafe { Exclusive::new(pointer) })
+        // SAFETY: `acquiring` asks for the share's permits, of this pointer's
+        // value and no other, and has been given them just now.
+        Poll::Ready(unsafe { Guard::new(pointer) })
     }
 }
 
-impl<P: Pointer> Drop for AcquireExclusive<P> {
+impl<P: Pointer, S: Of<P::Access>> Drop for AcquireGuard<P, S> {
     #[inline]
     fn drop(&mut self) {
         if let Some(pointer) = &self.pointer {
-            self.acquiring.cancel(&pointer.guarded().core.permits);
+            self.acquiring.cancel(&pointer.core().permits);
         }
     }
 }
 
-impl<T: ?Sized, B: Backend> fmt::Debug for Guarded<T, B> {
+/// The future of a [`Guard`] of [`All`] that was one of [`Half`].
+#[must_use = "futures do nothing unless polled"]
+pub struct UpgradeGuard<V: ?Sized, H: Hold> {
+    /// None once it has been ready.
+    guard: Option<Guard<V, H, Half>>,
+    acquiring: Acquiring,
+}
+
+impl<V: ?Sized, H: Hold> UpgradeGuard<V, H> {
+    pub(crate) fn new(guard: Guard<V, H, Half>) -> Self {
+        let acquiring = Acquiring::urgent(rest(guard.hold.core().all));
+        Self {
+            guard: Some(guard),
+            acquiring,
+        }
+    }
+}
+
+impl<V: ?Sized, H: Hold> Unpin for UpgradeGuard<V, H> {}
+
+impl<V: ?Sized, H: Hold> Future for UpgradeGuard<V, H> {
+    type Output = Guard<V, H, All>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let guard = this
+            .guard
+            .as_ref()
+            .expect("an upgrade was polled after it was ready");
+        let permits = &guard.hold.core().permits;
+        match this.acquiring.poll(permits, cx, "an upgrade") {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Ok(taken)) => taken.keep(),
+            Poll::Ready(Err(_)) => unreachable!("the permits of a value are never closed"),
+        };
+        let guard = this.guard.take().expect("it was there a moment ago");
+        // SAFETY: `acquiring` asks for the rest of the guard's permits, and has
+        // been given them just now.
+        Poll::Ready(unsafe { guard.upgraded() })
+    }
+}
+
+impl<V: ?Sized, H: Hold> Drop for UpgradeGuard<V, H> {
+    fn drop(&mut self) {
+        if let Some(guard) = &self.guard {
+            self.acquiring.cancel(&guard.hold.core().permits);
+        }
+    }
+}
+
+impl<T: ?Sized, B: Backend, A> fmt::Debug for Guarded<T, B, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guarded").finish_non_exhaustive()
     }
@@ -333,14 +650,20 @@ impl<B: Backend> fmt::Debug for Core<B> {
     }
 }
 
-impl<V: ?Sized, H: Hold> fmt::Debug for Exclusive<V, H> {
+impl<V: ?Sized, H: Hold, S: Share> fmt::Debug for Guard<V, H, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Exclusive").finish_non_exhaustive()
+        f.debug_struct("Guard").finish_non_exhaustive()
     }
 }
 
-impl<P: Pointer> fmt::Debug for AcquireExclusive<P> {
+impl<P: Pointer, S: Of<P::Access>> fmt::Debug for AcquireGuard<P, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AcquireExclusive").finish_non_exhaustive()
+        f.debug_struct("AcquireGuard").finish_non_exhaustive()
+    }
+}
+
+impl<V: ?Sized, H: Hold> fmt::Debug for UpgradeGuard<V, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UpgradeGuard").finish_non_exhaustive()
     }
 }

@@ -67,7 +67,10 @@ mod word;
 pub use self::backend::{Backend, BlockingBackend, Cell, DefaultBackend, Park, SharedBackend};
 pub use self::bits::Bits;
 pub use self::blocking::{Parker, block_on};
-pub use self::guard::{AcquireExclusive, Core, Exclusive, Guarded, Hold, Pointer};
+pub use self::guard::{
+    AcquireGuard, All, Alone, Contains, Core, Guard, Guarded, Half, Hold, Of, One, Pointer, Share,
+    Shared, Together, UpgradeGuard,
+};
 pub use self::handoff::{Boxed, Giver, Handoff, InSlot, Place, Taker};
 pub use self::hooked::{Hooks, hooked};
 pub use self::local::{Local, LocalLock};

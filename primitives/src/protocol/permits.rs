@@ -16,6 +16,9 @@
 //! queue, and the release hands over. A bound is not a clock, so it can be
 //! checked.
 //!
+//! An *urgent* request goes before all others: it is the rest of what its holder
+//! has part of, and whoever waits for all waits for that part too.
+//!
 //! Invariants: whenever no section is under way, the first in the queue cannot
 //! be granted (there are too few permits), or it has been woken and has not been
 //! polled since (`WOKEN`). Permits in the bits, with those granted and not yet
@@ -72,8 +75,21 @@ impl Queue {
 struct Request {
     least: usize,
     most: usize,
+    /// It goes before all others, whoever came first.
+    urgent: bool,
     /// Called with nothing granted: the permits are closed.
     granted: usize,
+}
+
+impl Request {
+    const fn new(least: usize, most: usize, urgent: bool) -> Self {
+        Self {
+            least,
+            most,
+            urgent,
+            granted: 0,
+        }
+    }
 }
 
 /// No permits will be given any more.
@@ -198,10 +214,20 @@ impl<B: Backend> Permits<B> {
     /// compare-exchange.
     #[inline]
     pub(crate) fn try_take(&self, least: usize, most: usize) -> Result<usize, Refused> {
+        self.try_request(Request::new(least, most, false))
+    }
+
+    /// Takes so many permits without waiting, whoever waits.
+    pub(crate) fn try_take_urgently(&self, permits: usize) -> Result<usize, Refused> {
+        self.try_request(Request::new(permits, permits, true))
+    }
+
+    #[inline]
+    fn try_request(&self, request: Request) -> Result<usize, Refused> {
         let mut taken = 0;
         let result = self.lock.update(|bits| {
             let mut bits = bits;
-            taken = self.takes(&mut bits, least, most)?;
+            taken = self.takes(&mut bits, request)?;
             Some(bits)
         });
         match result {
@@ -213,19 +239,19 @@ impl<B: Backend> Permits<B> {
 
     /// What somebody who is not queued takes, if anything.
     #[inline]
-    fn takes(&self, bits: &mut Bits, least: usize, most: usize) -> Option<usize> {
+    fn takes(&self, bits: &mut Bits, request: Request) -> Option<usize> {
         let queued = bits.contains(QUEUED);
         let free = count(*bits);
-        if bits.contains(CLOSED) || free < least {
+        if bits.contains(CLOSED) || free < request.least {
             return None;
         }
-        if queued && least > 0 {
+        if queued && request.least > 0 && !request.urgent {
             if overtakes(*bits) >= usize::from(self.bound) {
                 return None;
             }
             *bits = Bits::new(bits.get() + OVERTAKE);
         }
-        let taken = free.min(most);
+        let taken = free.min(request.most);
         take(bits, taken);
         Some(taken)
     }
@@ -413,6 +439,7 @@ impl<B: Backend> core::fmt::Debug for Taken<'_, B> {
 pub struct Acquiring {
     least: usize,
     most: usize,
+    urgent: bool,
     stage: Stage,
 }
 
@@ -428,8 +455,22 @@ impl Acquiring {
         Self {
             least,
             most,
+            urgent: false,
             stage: Stage::Created,
         }
+    }
+
+    /// Somebody who goes before all others. There is one such at a time.
+    pub(crate) const fn urgent(permits: usize) -> Self {
+        Self {
+            urgent: true,
+            ..Self::new(permits, permits)
+        }
+    }
+
+    #[inline]
+    const fn request(&self) -> Request {
+        Request::new(self.least, self.most, self.urgent)
     }
 
     /// Polls for the permits. Ready once: a later poll is a mistake of the
@@ -446,7 +487,7 @@ impl Acquiring {
         name: &str,
     ) -> Poll<Result<Taken<'a, B>, Closed>> {
         match self.stage {
-            Stage::Created => match permits.try_take(self.least, self.most) {
+            Stage::Created => match permits.try_request(self.request()) {
                 Ok(count) => {
                     self.stage = Stage::Done;
                     return Poll::Ready(Ok(Taken { permits, count }));
@@ -502,17 +543,20 @@ impl Acquiring {
         let Section { bits, state, wakes } = section;
         match core::mem::replace(&mut self.stage, Stage::Done) {
             Stage::Created => {
-                if let Some(taken) = permits.takes(bits, self.least, self.most) {
+                if let Some(taken) = permits.takes(bits, self.request()) {
                     return Poll::Ready(Ok(taken));
                 }
                 if bits.contains(CLOSED) {
                     return Poll::Ready(Err(Closed));
                 }
-                self.stage = Stage::Queued(state.waiters.push(Request {
-                    least: self.least,
-                    most: self.most,
-                    granted: 0,
-                }));
+                let waiter = match self.urgent {
+                    true => {
+                        new_first(bits);
+                        state.waiters.push_first(self.request())
+                    }
+                    false => state.waiters.push(self.request()),
+                };
+                self.stage = Stage::Queued(waiter);
                 bits.insert(QUEUED);
                 Poll::Pending
             }

@@ -106,15 +106,40 @@ impl<D> Waiters<D> {
     ///
     /// Panics where there are 2^32 - 1 waiters.
     pub fn push(&mut self, data: D) -> Waiter {
+        let ticket = self.ticket;
+        self.ticket += 1;
+        self.insert(ticket, NONE, data)
+    }
+
+    /// Puts a waiter before all who are queued. It has no waker yet.
+    ///
+    /// # Panics
+    ///
+    /// As for [`push`](Self::push).
+    pub fn push_first(&mut self, data: D) -> Waiter {
+        match self.turn {
+            NONE => self.push(data),
+            turn => {
+                let ticket = self.entry(turn).ticket;
+                self.insert(ticket, turn, data)
+            }
+        }
+    }
+
+    /// Puts a waiter into the list, before `next`, or at its end.
+    fn insert(&mut self, ticket: u64, next: u32, data: D) -> Waiter {
+        let previous = match next {
+            NONE => self.last,
+            next => self.entry(next).previous,
+        };
         let entry = Entry {
-            previous: self.last,
-            next: NONE,
-            ticket: self.ticket,
+            previous,
+            next,
+            ticket,
             listed: true,
             waker: WakerSlot::new(),
             data: Some(data),
         };
-        self.ticket += 1;
         self.queued += 1;
         let index = match self.free {
             NONE => {
@@ -128,11 +153,15 @@ impl<D> Waiters<D> {
                 index
             }
         };
-        match core::mem::replace(&mut self.last, index) {
+        match previous {
             NONE => self.first = index,
-            before => self.entry(before).next = index,
+            previous => self.entry(previous).next = index,
         }
-        if self.turn == NONE {
+        match next {
+            NONE => self.last = index,
+            next => self.entry(next).previous = index,
+        }
+        if self.turn == next {
             self.turn = index;
         }
         Waiter(index)

@@ -9,7 +9,8 @@ use std::task::{Context, Poll, Waker};
 use reveille::oneshot::{Receiver, Sender};
 use reveille::protocol::{Backend, Local, Native, Place, Spin};
 use reveille::{
-    Barrier, BarrierWait, Mutex, Notify, OnceCell, OwnedMutexGuard, Semaphore, SetOnce,
+    Barrier, BarrierWait, Mutex, Notify, OnceCell, OwnedMutexGuard, OwnedRwLockUpgradableReadGuard,
+    RwLock, Semaphore, SetOnce,
 };
 
 use crate::support::channel::{Channel, Heap, Slotted, keep};
@@ -38,6 +39,15 @@ pub(crate) fn table() -> Vec<Row> {
         locking::<Spin, 0>(),
         locking::<Local, 0>(),
         locking::<Native, 2>(),
+        reading::<Native>(),
+        reading::<Spin>(),
+        reading::<Local>(),
+        writing::<Native>(),
+        writing::<Spin>(),
+        writing::<Local>(),
+        upgrading::<Native>(),
+        upgrading::<Spin>(),
+        upgrading::<Local>(),
         acquiring::<Native, 0>(),
         acquiring::<Spin, 0>(),
         acquiring::<Local, 0>(),
@@ -327,6 +337,73 @@ fn locking<B: Backend, const K: u8>() -> Row {
             let mutex = Arc::new(Mutex::<_, B>::new_in(0, K));
             let guard = mutex.clone().try_lock_owned().expect("it is free");
             Scene::new(Ends(mutex.clone().lock_owned()), Holds(mutex, Some(guard)))
+        },
+        left: Some(End::Result),
+        refuses: false,
+    }
+}
+
+/// The other side of a wait for a lock: somebody who holds it.
+struct HoldsRwLock<B: Backend, G>(Arc<RwLock<u32, B>>, Option<G>);
+
+impl<B: Backend, G> Completer for HoldsRwLock<B, G> {
+    fn complete(&mut self) -> bool {
+        drop(self.1.take());
+        true
+    }
+
+    fn touch(&mut self) {
+        let _ = (self.0.waiting(), self.0.granted());
+        if self.1.is_some() {
+            assert!(self.0.try_write().is_err(), "it is held");
+        }
+    }
+
+    fn another(&self) -> Option<Box<dyn Waiter>> {
+        Some(Box::new(Ends(self.0.clone().write_owned())))
+    }
+}
+
+/// `RwLock::read`, ended by the drop of a writer's guard.
+fn reading<B: Backend>() -> Row {
+    Row {
+        name: format!("RwLock::read over {}", std::any::type_name::<B>()),
+        scene: || {
+            let lock = Arc::new(RwLock::<_, B>::new_in(0, 8));
+            let guard = lock.clone().try_write_owned().expect("it is free");
+            let wait = lock.clone().read_owned();
+            Scene::new(Ends(wait), HoldsRwLock(lock, Some(guard)))
+        },
+        left: Some(End::Result),
+        refuses: false,
+    }
+}
+
+/// `RwLock::write`, ended by the drop of a reader's guard.
+fn writing<B: Backend>() -> Row {
+    Row {
+        name: format!("RwLock::write over {}", std::any::type_name::<B>()),
+        scene: || {
+            let lock = Arc::new(RwLock::<_, B>::new_in(0, 8));
+            let guard = lock.clone().try_read_owned().expect("it is free");
+            let wait = lock.clone().write_owned();
+            Scene::new(Ends(wait), HoldsRwLock(lock, Some(guard)))
+        },
+        left: Some(End::Result),
+        refuses: false,
+    }
+}
+
+/// The upgrade of a reader, ended by the drop of another's guard.
+fn upgrading<B: Backend>() -> Row {
+    Row {
+        name: format!("RwLock: upgrade over {}", std::any::type_name::<B>()),
+        scene: || {
+            let lock = Arc::new(RwLock::<_, B>::new_in(0, 8));
+            let guard = lock.clone().try_read_owned().expect("it is free");
+            let looks = lock.clone().try_upgradable_read_owned();
+            let wait = OwnedRwLockUpgradableReadGuard::upgrade(looks.expect("nobody writes"));
+            Scene::new(Ends(wait), HoldsRwLock(lock, Some(guard)))
         },
         left: Some(End::Result),
         refuses: false,

@@ -128,8 +128,8 @@ impl<B: BlockingBackend> Subject for NotifyOn<B> {
         if bits & 2 != 0 {
             text.push("queued".to_owned());
         }
-        if bits > 3 || text.is_empty() {
-            text.push(format!("{} calls", bits / 4));
+        if bits > 7 || text.is_empty() {
+            text.push(format!("{} calls", bits / 8));
         }
         text.join(", ")
     }

@@ -1,0 +1,86 @@
+//! What guards and their futures have in common, whichever lock they are of.
+
+/// The future of a guard: named, and nothing but the
+/// [`AcquireGuard`](crate::protocol::AcquireGuard) or
+/// [`UpgradeGuard`](crate::protocol::UpgradeGuard) in it.
+macro_rules! guard_future {
+    (
+        $(#[$doc:meta])*
+        $name:ident[$($lifetime:lifetime,)? T: ?Sized, B: Backend = DefaultBackend][$($generics:tt)*]:
+            $acquire:ty => $guard:ident<$($arguments:tt)*
+    ) => {
+        $(#[$doc])*
+        #[must_use = "futures do nothing unless polled"]
+        pub struct $name<$($lifetime,)? T: ?Sized, B: Backend = DefaultBackend> {
+            acquire: $acquire,
+        }
+
+        impl<$($lifetime,)? T: ?Sized, B: Backend> core::future::Future for $name<$($generics)*> {
+            type Output = $guard<$($arguments)*;
+
+            #[inline]
+            fn poll(
+                mut self: core::pin::Pin<&mut Self>,
+                cx: &mut core::task::Context<'_>,
+            ) -> core::task::Poll<Self::Output> {
+                core::pin::Pin::new(&mut self.acquire)
+                    .poll(cx)
+                    .map(|guard| $guard { guard: guard.into() })
+            }
+        }
+
+        impl<$($lifetime,)? T: ?Sized, B: Backend> core::fmt::Debug for $name<$($generics)*> {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.debug_struct(stringify!($name)).finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+/// What a guard of which there can be several is to its user.
+macro_rules! shared_guard {
+    ([$($generics:tt)*] $guard:ty, $target:ty) => {
+        impl<$($generics)*> core::ops::Deref for $guard {
+            type Target = $target;
+
+            #[inline]
+            fn deref(&self) -> &Self::Target {
+                &self.guard
+            }
+        }
+
+        impl<$($generics)*> core::fmt::Debug for $guard
+        where
+            $target: core::fmt::Debug,
+        {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                core::fmt::Debug::fmt(&**self, f)
+            }
+        }
+
+        impl<$($generics)*> core::fmt::Display for $guard
+        where
+            $target: core::fmt::Display,
+        {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                core::fmt::Display::fmt(&**self, f)
+            }
+        }
+    };
+}
+
+/// What a guard of which there is one is to its user.
+macro_rules! exclusive_guard {
+    ([$($generics:tt)*] $guard:ty, $target:ty) => {
+        $crate::guards::shared_guard!([$($generics)*] $guard, $target);
+
+        impl<$($generics)*> core::ops::DerefMut for $guard {
+            #[inline]
+            fn deref_mut(&mut self) -> &mut Self::Target {
+                &mut self.guard
+            }
+        }
+    };
+}
+
+pub(crate) use {exclusive_guard, guard_future, shared_guard};

@@ -1,0 +1,356 @@
+//! `reveille::Condvar`, every public operation, with the mutex it is of.
+//!
+//! Whether the mutex is free when somebody tries to lock it is the mutex's
+//! affair, and left open here: whoever is refused does nothing.
+
+use std::sync::Arc;
+
+use reveille::protocol::BlockingBackend;
+use reveille::{Condvar, Mutex, OwnedMutexGuard};
+
+use super::notify::queueing;
+use crate::execution::Value;
+use crate::plan::{Mode, Plan, Profile};
+use crate::program::Step;
+use crate::spec::{Call, Spec};
+use crate::subject::{Family, Offer, Role, Started, Subject};
+
+/// `Condvar` over every backend.
+pub(crate) struct Condvars;
+
+impl Family for Condvars {
+    type On<B: BlockingBackend> = CondvarOn<B>;
+
+    fn on<B: BlockingBackend>(&self) -> Self::On<B> {
+        CondvarOn(std::marker::PhantomData)
+    }
+
+    fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
+        queueing(mode, profile)
+    }
+}
+
+pub(crate) struct CondvarOn<B>(std::marker::PhantomData<fn() -> B>);
+
+/// An operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    Wait,
+    /// Waits until it is open.
+    WaitWhile,
+    NotifyOne,
+    NotifyAll,
+    /// Makes true what `WaitWhile` waits for, and notifies nobody.
+    Open,
+    Lock,
+    Unlock,
+    Waiting,
+    Granted,
+}
+
+/// What an operation answers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Ret {
+    Unit,
+    /// The mutex was not free.
+    Refused,
+    /// It waited, and has locked again.
+    Woken,
+    Number(usize),
+}
+
+/// What one participant holds.
+pub(crate) struct Actor<B: BlockingBackend> {
+    shared: Arc<Shared<B>>,
+    held: Option<OwnedMutexGuard<bool, B>>,
+}
+
+struct Shared<B: BlockingBackend> {
+    /// Whether it is open.
+    mutex: Arc<Mutex<bool, B>>,
+    condvar: Condvar<B>,
+}
+
+impl<B: BlockingBackend> Subject for CondvarOn<B> {
+    type Op = Op;
+    type Ret = Ret;
+    type Spec = CondvarSpec;
+    type Actor = Actor<B>;
+
+    fn spec(&self) -> CondvarSpec {
+        CondvarSpec
+    }
+
+    fn roles(&self, participants: usize) -> Vec<Role<Op>> {
+        let role = Role {
+            name: "task",
+            kind: 0,
+            ops: vec![
+                Offer::future("wait", Op::Wait),
+                Offer::at_once("notify_one", Op::NotifyOne),
+                Offer::at_once("notify_all", Op::NotifyAll),
+                Offer::future("wait_while", Op::WaitWhile).alias(),
+                Offer::at_once("open", Op::Open),
+                Offer::at_once("lock", Op::Lock),
+                Offer::at_once("unlock", Op::Unlock),
+                Offer::at_once("waiting", Op::Waiting),
+                Offer::at_once("granted", Op::Granted),
+            ],
+        };
+        vec![role; participants]
+    }
+
+    /// Nobody locks what he has locked, or unlocks what he has not.
+    fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
+        let op = |step: &Step| role.ops[step.op].op;
+        let held = before.iter().rev().map(op).find_map(|op| match op {
+            Op::Lock => Some(true),
+            Op::Unlock => Some(false),
+            _ => None,
+        }) == Some(true);
+        match op(&next) {
+            Op::Unlock => held,
+            Op::Wait | Op::WaitWhile | Op::Open | Op::Lock => !held,
+            _ => true,
+        }
+    }
+
+    fn actors(&self, participants: usize) -> Vec<Actor<B>> {
+        let shared = Arc::new(Shared {
+            mutex: Arc::new(Mutex::new_in(false, 0)),
+            condvar: Condvar::new_in(),
+        });
+        (0..participants)
+            .map(|_| Actor {
+                shared: shared.clone(),
+                held: None,
+            })
+            .collect()
+    }
+
+    fn start<'a>(
+        &self,
+        Actor { shared, held }: &'a mut Actor<B>,
+        call: Call<'_, Op>,
+        _: &dyn Fn() -> Value,
+    ) -> Started<'a, Ret> {
+        let Shared { mutex, condvar } = &**shared;
+        Started::Done(match *call.op {
+            Op::Wait => match mutex.try_lock() {
+                Ok(guard) => {
+                    let wait = condvar.wait(guard);
+                    return Started::future(async {
+                        drop(wait.await);
+                        Ret::Woken
+                    });
+                }
+                Err(_) => Ret::Refused,
+            },
+            Op::WaitWhile => match mutex.try_lock() {
+                Ok(guard) => {
+                    let wait = condvar.wait_while(guard, |open| !*open);
+                    return Started::future(async {
+                        drop(wait.await);
+                        Ret::Woken
+                    });
+                }
+                Err(_) => Ret::Refused,
+            },
+            Op::NotifyOne => {
+                condvar.notify_one();
+                Ret::Unit
+            }
+            Op::NotifyAll => {
+                condvar.notify_all();
+                Ret::Unit
+            }
+            Op::Open => match mutex.try_lock() {
+                Ok(mut open) => {
+                    *open = true;
+                    Ret::Unit
+                }
+                Err(_) => Ret::Refused,
+            },
+            Op::Lock => match mutex.clone().try_lock_owned() {
+                Ok(guard) => {
+                    *held = Some(guard);
+                    Ret::Unit
+                }
+                Err(_) => Ret::Refused,
+            },
+            Op::Unlock => {
+                drop(held.take());
+                Ret::Unit
+            }
+            Op::Waiting => Ret::Number(condvar.waiting()),
+            Op::Granted => Ret::Number(condvar.granted()),
+        })
+    }
+}
+
+/// What a condvar is, one operation at a time: whoever has waited longest is
+/// notified first, and nobody who does not wait.
+pub(crate) struct CondvarSpec;
+
+/// Its state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct State {
+    open: bool,
+    /// Who holds the mutex from step to step.
+    holder: Option<usize>,
+    /// The waits going on, in order.
+    waits: Vec<Wait>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Wait {
+    who: usize,
+    /// It waits until it is open.
+    until_open: bool,
+    grant: Grant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Grant {
+    None,
+    /// Alone: to be handed on.
+    One,
+    /// With all others, or without a wait.
+    All,
+}
+
+impl State {
+    fn notify_one(&mut self) {
+        let first = self.waits.iter_mut().find(|wait| wait.grant == Grant::None);
+        if let Some(wait) = first {
+            wait.grant = Grant::One;
+        }
+    }
+
+    fn leave(&mut self, who: usize) -> Option<Wait> {
+        let index = self.waits.iter().position(|wait| wait.who == who)?;
+        Some(self.waits.remove(index))
+    }
+
+    /// This state, and those in which some who were notified have looked, found
+    /// it closed, and wait again.
+    fn looked(self) -> Vec<Self> {
+        let mut all = vec![self];
+        let mut next = 0;
+        while next < all.len() {
+            let state = all[next].clone();
+            next += 1;
+            for wait in &state.waits {
+                if wait.until_open && wait.grant != Grant::None && !state.open {
+                    let mut again = state.clone();
+                    again.leave(wait.who);
+                    again.waits.push(Wait {
+                        grant: Grant::None,
+                        ..*wait
+                    });
+                    if !all.contains(&again) {
+                        all.push(again);
+                    }
+                }
+            }
+        }
+        all
+    }
+}
+
+impl Spec for CondvarSpec {
+    type Op = Op;
+    type Ret = Ret;
+    type State = State;
+
+    fn initial(&self) -> State {
+        State::default()
+    }
+
+    fn begins(&self, op: &Op) -> bool {
+        matches!(op, Op::Wait | Op::WaitWhile)
+    }
+
+    fn begin(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        let mut next = state.clone();
+        let until_open = *call.op == Op::WaitWhile;
+        next.waits.push(Wait {
+            who: call.who,
+            until_open,
+            grant: match until_open && state.open {
+                true => Grant::All,
+                false => Grant::None,
+            },
+        });
+        vec![next]
+    }
+
+    fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        let mut next = state.clone();
+        if let Some(wait) = next.leave(call.who)
+            && wait.grant == Grant::One
+        {
+            next.notify_one();
+        }
+        next.looked()
+    }
+
+    fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
+        let mut next = state.clone();
+        let ret = match *call.op {
+            Op::Wait | Op::WaitWhile => match next.leave(call.who) {
+                Some(wait) => {
+                    let open = !wait.until_open || state.open;
+                    if wait.grant == Grant::None || !open || state.holder.is_some() {
+                        return Vec::new();
+                    }
+                    Ret::Woken
+                }
+                None => Ret::Refused,
+            },
+            Op::NotifyOne => {
+                next.notify_one();
+                Ret::Unit
+            }
+            Op::NotifyAll => {
+                for wait in &mut next.waits {
+                    if wait.grant == Grant::None {
+                        wait.grant = Grant::All;
+                    }
+                }
+                Ret::Unit
+            }
+            Op::Open => {
+                let refused = (state.clone(), Ret::Refused);
+                if state.holder.is_some() {
+                    return vec![refused];
+                }
+                next.open = true;
+                return vec![(next, Ret::Unit), refused];
+            }
+            Op::Lock => {
+                let refused = (state.clone(), Ret::Refused);
+                if state.holder.is_some() {
+                    return vec![refused];
+                }
+                next.holder = Some(call.who);
+                return vec![(next, Ret::Unit), refused];
+            }
+            Op::Unlock => {
+                if state.holder == Some(call.who) {
+                    next.holder = None;
+                }
+                Ret::Unit
+            }
+            Op::Waiting | Op::Granted => {
+                return (0..=state.waits.len())
+                    .map(|n| (state.clone(), Ret::Number(n)))
+                    .collect();
+            }
+        };
+        next.looked()
+            .into_iter()
+            .map(|state| (state, ret.clone()))
+            .collect()
+    }
+}
