@@ -15,7 +15,12 @@
 //! line in [`contenders`] here, and a file in `benches/`.
 
 mod lock;
+mod mutex;
+mod notify;
 mod oneshot;
+mod rwlock;
+mod scene;
+mod semaphore;
 
 /// One implementation's turn at one operation.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +51,15 @@ pub enum Kind {
 /// Every contender, those of a group one after another.
 #[must_use]
 pub fn contenders() -> Vec<Contender> {
-    [oneshot::contenders(), lock::contenders()].concat()
+    [
+        oneshot::contenders(),
+        lock::contenders(),
+        mutex::contenders(),
+        rwlock::contenders(),
+        semaphore::contenders(),
+        notify::contenders(),
+    ]
+    .concat()
 }
 
 #[cfg(test)]

@@ -1,0 +1,7 @@
+//! A lock to be held across an `await`, under criterion.
+
+mod harness;
+
+fn main() {
+    harness::run("mutex");
+}

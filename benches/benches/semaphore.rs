@@ -1,0 +1,7 @@
+//! Permits, under criterion.
+
+mod harness;
+
+fn main() {
+    harness::run("semaphore");
+}

@@ -1,0 +1,284 @@
+//! A lock to be held across an `await`: alone, handed over, contended by
+//! threads and by tasks, and left from the middle of a long queue.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::hint::black_box;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+
+use reveille::protocol::{Local, Native, block_on};
+
+use crate::scene::{RUNTIME, in_scene, now, on_two_threads, poll};
+use crate::{Contender, Kind};
+
+/// The turns of every implementation at every operation.
+pub(crate) fn contenders() -> Vec<Contender> {
+    let mut all = Vec::new();
+    let mut add = |group, kind, name, run| {
+        all.push(Contender {
+            group,
+            name,
+            kind,
+            run,
+        });
+    };
+    for (group, operation) in OPERATIONS {
+        add(
+            group,
+            Kind::Reveille,
+            "reveille",
+            operation.of::<Reveille>(),
+        );
+        add(
+            group,
+            Kind::Reveille,
+            "reveille, strict",
+            operation.of::<Strict>(),
+        );
+        add(group, Kind::Peer, "tokio", operation.of::<Tokio>());
+        add(group, Kind::Peer, "async-lock", operation.of::<AsyncLock>());
+        add(group, Kind::Peer, "futures", operation.of::<Futures>());
+        add(
+            group,
+            Kind::Peer,
+            "futures-intrusive",
+            operation.of::<Intrusive>(),
+        );
+    }
+    let alone = "mutex/alone";
+    add(alone, Kind::Reveille, "reveille, Local", local);
+    all.sort_by_key(|contender| {
+        OPERATIONS
+            .iter()
+            .position(|(group, _)| *group == contender.group)
+    });
+    all
+}
+
+const OPERATIONS: [(&str, Operation); 5] = [
+    ("mutex/alone", Operation::Alone),
+    ("mutex/handed", Operation::Handed),
+    ("mutex/threads", Operation::Threads),
+    ("mutex/tasks", Operation::Tasks),
+    ("mutex/cancelled", Operation::Cancelled),
+];
+
+#[derive(Clone, Copy)]
+enum Operation {
+    Alone,
+    Handed,
+    Threads,
+    Tasks,
+    Cancelled,
+}
+
+impl Operation {
+    /// The loop of this operation, made for one implementation.
+    fn of<M: Mutex>(self) -> fn(u64) {
+        match self {
+            Self::Alone => alone::<M>,
+            Self::Handed => handed::<M>,
+            Self::Threads => threads::<M>,
+            Self::Tasks => tasks::<M>,
+            Self::Cancelled => cancelled::<M>,
+        }
+    }
+}
+
+/// A mutex of a count, as the loops below see it.
+trait Mutex: Send + Sync + 'static {
+    type Guard<'a>: std::ops::DerefMut<Target = u64> + Send;
+
+    fn new() -> Self;
+
+    fn lock(&self) -> impl Future<Output = Self::Guard<'_>> + Send;
+}
+
+/// Lock; unlock.
+fn alone<M: Mutex>(iterations: u64) {
+    let mutex = M::new();
+    for _ in 0..iterations {
+        *now(black_box(&mutex).lock()) += 1;
+    }
+    assert_eq!(*now(mutex.lock()), iterations);
+}
+
+/// A wait; unlock, which hands over or wakes; lock by a poll.
+fn handed<M: Mutex>(iterations: u64) {
+    let mutex = M::new();
+    let mut guard = Some(now(mutex.lock()));
+    for _ in 0..iterations {
+        let mut lock = pin!(black_box(&mutex).lock());
+        assert!(poll(lock.as_mut()).is_pending());
+        drop(guard.take());
+        match poll(lock) {
+            std::task::Poll::Ready(next) => guard = Some(next),
+            std::task::Poll::Pending => panic!("it has been let go"),
+        }
+    }
+}
+
+/// Two threads, each of which locks and unlocks half of the times.
+fn threads<M: Mutex>(iterations: u64) {
+    let mutex = Arc::new(M::new());
+    let count = mutex.clone();
+    on_two_threads(move || {
+        for _ in 0..iterations.div_ceil(2) {
+            *block_on::<Native, _>(mutex.lock()) += 1;
+        }
+    });
+    assert!(*now(count.lock()) >= iterations);
+}
+
+/// Two workers and 32 tasks, each of which locks and unlocks its part.
+fn tasks<M: Mutex>(iterations: u64) {
+    const TASKS: u64 = 32;
+    let mutex = Arc::new(M::new());
+    RUNTIME.block_on(async {
+        let tasks: Vec<_> = (0..TASKS)
+            .map(|_| {
+                let mutex = mutex.clone();
+                tokio::spawn(async move {
+                    for _ in 0..iterations.div_ceil(TASKS) {
+                        *mutex.lock().await += 1;
+                    }
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await.expect("no task panics");
+        }
+    });
+    assert!(*now(mutex.lock()) >= iterations);
+}
+
+/// A long queue before a mutex that is held for good.
+struct Queue<M: Mutex> {
+    mutex: &'static M,
+    waits: VecDeque<Pin<Box<dyn Future<Output = M::Guard<'static>>>>>,
+}
+
+impl<M: Mutex> Queue<M> {
+    fn join(&mut self) {
+        let mut wait: Pin<Box<dyn Future<Output = _>>> = Box::pin(self.mutex.lock());
+        assert!(poll(wait.as_mut()).is_pending());
+        self.waits.push_back(wait);
+    }
+}
+
+impl<M: Mutex> Default for Queue<M> {
+    fn default() -> Self {
+        let mutex: &'static M = Box::leak(Box::new(M::new()));
+        std::mem::forget(now(mutex.lock()));
+        let mut queue = Self {
+            mutex,
+            waits: VecDeque::new(),
+        };
+        (0..10_000).for_each(|_| queue.join());
+        queue
+    }
+}
+
+/// The middle one of 10,000 who wait gives up; another joins at the end.
+fn cancelled<M: Mutex>(iterations: u64) {
+    in_scene(|queue: &mut Queue<M>| {
+        for _ in 0..iterations {
+            let middle = queue.waits.len() / 2;
+            drop(queue.waits.swap_remove_back(middle));
+            queue.join();
+        }
+    });
+}
+
+type Reveille = reveille::Mutex<u64>;
+
+impl Mutex for Reveille {
+    type Guard<'a> = reveille::MutexGuard<'a, u64>;
+
+    fn new() -> Self {
+        Self::new(0)
+    }
+
+    fn lock(&self) -> impl Future<Output = Self::Guard<'_>> + Send {
+        self.lock()
+    }
+}
+
+/// First come, first served, as tokio's.
+struct Strict(Reveille);
+
+impl Mutex for Strict {
+    type Guard<'a> = reveille::MutexGuard<'a, u64>;
+
+    fn new() -> Self {
+        Self(reveille::Mutex::with_bound(0, 0))
+    }
+
+    fn lock(&self) -> impl Future<Output = Self::Guard<'_>> + Send {
+        self.0.lock()
+    }
+}
+
+fn local(iterations: u64) {
+    let mutex = reveille::Mutex::<u64, Local>::new_in(0, 0);
+    for _ in 0..iterations {
+        *now(black_box(&mutex).lock()) += 1;
+    }
+}
+
+type Tokio = tokio::sync::Mutex<u64>;
+
+impl Mutex for Tokio {
+    type Guard<'a> = tokio::sync::MutexGuard<'a, u64>;
+
+    fn new() -> Self {
+        Self::new(0)
+    }
+
+    fn lock(&self) -> impl Future<Output = Self::Guard<'_>> + Send {
+        self.lock()
+    }
+}
+
+type AsyncLock = async_lock::Mutex<u64>;
+
+impl Mutex for AsyncLock {
+    type Guard<'a> = async_lock::MutexGuard<'a, u64>;
+
+    fn new() -> Self {
+        Self::new(0)
+    }
+
+    fn lock(&self) -> impl Future<Output = Self::Guard<'_>> + Send {
+        self.lock()
+    }
+}
+
+type Futures = futures_util::lock::Mutex<u64>;
+
+impl Mutex for Futures {
+    type Guard<'a> = futures_util::lock::MutexGuard<'a, u64>;
+
+    fn new() -> Self {
+        Self::new(0)
+    }
+
+    fn lock(&self) -> impl Future<Output = Self::Guard<'_>> + Send {
+        self.lock()
+    }
+}
+
+type Intrusive = futures_intrusive::sync::Mutex<u64>;
+
+impl Mutex for Intrusive {
+    type Guard<'a> = futures_intrusive::sync::GenericMutexGuard<'a, parking_lot::RawMutex, u64>;
+
+    fn new() -> Self {
+        Self::new(0, true)
+    }
+
+    fn lock(&self) -> impl Future<Output = Self::Guard<'_>> + Send {
+        self.lock()
+    }
+}
