@@ -104,7 +104,7 @@ impl<T> Mutex<T> {
     /// assert_eq!(*strict.try_lock().unwrap(), 7);
     /// ```
     #[must_use]
-    pub const fn with_bound(value: T, bound: u8) -> Self {
+    pub const fn with_bound(value: T, bound: u16) -> Self {
         Self {
             guarded: Guarded::from_parts(
                 Permits::const_new(1, bound),
@@ -126,7 +126,7 @@ impl<T> Mutex<T> {
 
     /// An unlocked mutex of a fairness of one's own.
     #[must_use]
-    pub fn with_bound(value: T, bound: u8) -> Self {
+    pub fn with_bound(value: T, bound: u16) -> Self {
         Self::new_in(value, bound)
     }
 }
@@ -134,11 +134,11 @@ impl<T> Mutex<T> {
 impl<T, B: Backend> Mutex<T, B> {
     /// How often whoever has waited longest is overtaken at most, where no
     /// other bound is chosen.
-    pub const DEFAULT_BOUND: u8 = 16;
+    pub const DEFAULT_BOUND: u16 = 16;
 
     /// An unlocked mutex over any backend, with its fairness.
     #[must_use]
-    pub fn new_in(value: T, bound: u8) -> Self {
+    pub fn new_in(value: T, bound: u16) -> Self {
         Self {
             guarded: Guarded::from_parts(Permits::new_in(1, bound), 1, Witness::new_in(), value),
         }

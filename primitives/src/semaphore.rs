@@ -90,7 +90,7 @@ impl Semaphore {
     ///
     /// As for [`new`](Self::new).
     #[must_use]
-    pub const fn with_bound(permits: usize, bound: u8) -> Self {
+    pub const fn with_bound(permits: usize, bound: u16) -> Self {
         Self {
             permits: Permits::const_new(permits, bound),
         }
@@ -116,7 +116,7 @@ impl<B: Backend> Semaphore<B> {
     ///
     /// Panics where there are more than [`MAX_PERMITS`](Self::MAX_PERMITS).
     #[must_use]
-    pub fn new_in(permits: usize, bound: u8) -> Self {
+    pub fn new_in(permits: usize, bound: u16) -> Self {
         Self {
             permits: Permits::new_in(permits, bound),
         }

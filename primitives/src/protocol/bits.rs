@@ -38,6 +38,7 @@ impl Bits {
     /// # Panics
     ///
     /// Panics where `value` is above [`Bits::MAX`].
+    #[inline]
     #[must_use]
     pub const fn new(value: usize) -> Self {
         assert!(
@@ -48,51 +49,60 @@ impl Bits {
     }
 
     /// The value of the bits.
+    #[inline]
     #[must_use]
     pub const fn get(self) -> usize {
         self.0
     }
 
     /// Whether every bit of `other` is set.
+    #[inline]
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
     /// Whether any bit of `other` is set.
+    #[inline]
     #[must_use]
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
     /// These bits and those of `other`.
+    #[inline]
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// These bits less those of `other`.
+    #[inline]
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
     /// Sets the bits of `other`.
+    #[inline]
     pub const fn insert(&mut self, other: Self) {
         self.0 |= other.0;
     }
 
     /// Clears the bits of `other`.
+    #[inline]
     pub const fn remove(&mut self, other: Self) {
         self.0 &= !other.0;
     }
 
     /// The lock word of an unlocked lock with these bits.
+    #[inline]
     pub(super) const fn to_word(self) -> usize {
         self.0 << 2
     }
 
     /// The bits of a lock word.
+    #[inline]
     pub(super) const fn of_word(word: usize) -> Self {
         Self(word >> 2)
     }
@@ -101,6 +111,7 @@ impl Bits {
 impl BitOr for Bits {
     type Output = Self;
 
+    #[inline]
     fn bitor(self, other: Self) -> Self {
         self.with(other)
     }

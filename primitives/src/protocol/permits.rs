@@ -37,14 +37,20 @@ const WOKEN: Bits = Bits::new(1 << 2);
 /// Permits are owed: the next to be released are forgotten.
 const DEBT: Bits = Bits::new(1 << 3);
 const OVERTAKE: usize = 1 << 4;
-const OVERTAKES: usize = 0xff * OVERTAKE;
-const PERMIT: usize = 1 << 12;
+/// The largest bound: what is left of the word is permits.
+const MAX_BOUND: u16 = if usize::BITS < 64 { 0x3ff } else { u16::MAX };
+const OVERTAKES: usize = MAX_BOUND as usize * OVERTAKE;
+const PERMIT: usize = OVERTAKES + OVERTAKE;
 
 /// Permits, with a queue of those who wait for some.
 pub struct Permits<B: Backend> {
     lock: StateLock<Queue, B>,
     /// How often the first in the queue may be overtaken.
-    bound: u8,
+    bound: u16,
+}
+
+const fn at_most(bound: u16) -> u16 {
+    if bound < MAX_BOUND { bound } else { MAX_BOUND }
 }
 
 #[derive(Debug)]
@@ -114,16 +120,19 @@ const fn start(permits: usize) -> Bits {
     Bits::new(permits * PERMIT)
 }
 
+#[inline]
 fn count(bits: Bits) -> usize {
     bits.get() / PERMIT
 }
 
+#[inline]
 fn overtakes(bits: Bits) -> usize {
     (bits.get() & OVERTAKES) / OVERTAKE
 }
 
 /// Panics rather than wraps: by adding permits while others are out, there can
 /// be more than fit.
+#[inline]
 fn give(bits: &mut Bits, permits: usize) {
     assert!(
         permits <= Bits::MAX / PERMIT - count(*bits),
@@ -132,21 +141,23 @@ fn give(bits: &mut Bits, permits: usize) {
     *bits = Bits::new(bits.get() + permits * PERMIT);
 }
 
+#[inline]
 fn take(bits: &mut Bits, permits: usize) {
     *bits = Bits::new(bits.get() - permits * PERMIT);
 }
 
 /// The queue has another first: nobody has overtaken it, and it is not woken.
+#[inline]
 fn new_first(bits: &mut Bits) {
     *bits = Bits::new(bits.get() & !OVERTAKES).without(WOKEN);
 }
 
 #[cfg(not(loom))]
 impl Permits<DefaultBackend> {
-    pub(crate) const fn const_new(permits: usize, bound: u8) -> Self {
+    pub(crate) const fn const_new(permits: usize, bound: u16) -> Self {
         Self {
             lock: StateLock::<_, DefaultBackend>::const_new(start(permits), Queue::EMPTY),
-            bound,
+            bound: at_most(bound),
         }
     }
 }
@@ -183,10 +194,10 @@ impl<B: Backend> Permits<B> {
     /// # Panics
     ///
     /// Panics where there are more than [`MAX`](Self::MAX).
-    pub(crate) fn new_in(permits: usize, bound: u8) -> Self {
+    pub(crate) fn new_in(permits: usize, bound: u16) -> Self {
         Self {
             lock: StateLock::new_in(start(permits), Queue::EMPTY),
-            bound,
+            bound: at_most(bound),
         }
     }
 
@@ -486,30 +497,35 @@ impl Acquiring {
         cx: &mut Context<'_>,
         name: &str,
     ) -> Poll<Result<Taken<'a, B>, Closed>> {
-        match self.stage {
-            Stage::Created => match permits.try_request(self.request()) {
-                Ok(count) => {
-                    self.stage = Stage::Done;
-                    return Poll::Ready(Ok(Taken { permits, count }));
-                }
-                Err(Refused::Closed) => {
-                    self.stage = Stage::Done;
-                    return Poll::Ready(Err(Closed));
-                }
-                Err(Refused::TooFew) => {}
-            },
-            Stage::Queued(_) => {}
-            Stage::Done => panic!("{name} polled after it was ready"),
+        match self.take_now(permits) {
+            Some(count) => Poll::Ready(Ok(Taken { permits, count })),
+            None => self.poll_slow(permits, cx, name),
         }
-        self.poll_slow(permits, cx)
+    }
+
+    /// Takes what is to be had at the first poll, without a place in the queue.
+    #[inline]
+    fn take_now<B: Backend>(&mut self, permits: &Permits<B>) -> Option<usize> {
+        let Stage::Created = self.stage else {
+            return None;
+        };
+        let count = permits.try_request(self.request()).ok()?;
+        self.stage = Stage::Done;
+        Some(count)
     }
 
     #[cold]
+    #[inline(never)]
     fn poll_slow<'a, B: Backend>(
         &mut self,
         permits: &'a Permits<B>,
         cx: &mut Context<'_>,
+        name: &str,
     ) -> Poll<Result<Taken<'a, B>, Closed>> {
+        assert!(
+            !matches!(self.stage, Stage::Done),
+            "{name} polled after it was ready"
+        );
         let fresh = matches!(self.stage, Stage::Created);
         permits.lock.poll(cx, fresh, |section, caller| {
             let Section { bits, state, wakes } = section;

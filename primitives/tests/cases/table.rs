@@ -307,7 +307,7 @@ fn being_notified<B: Backend>() -> Row {
 }
 
 /// `Mutex::lock`, ended by the drop of the guard; at most `K` overtake.
-fn locking<B: Backend, const K: u8>() -> Row {
+fn locking<B: Backend, const K: u16>() -> Row {
     struct Holds<B: Backend>(Arc<Mutex<u32, B>>, Option<OwnedMutexGuard<u32, B>>);
 
     impl<B: Backend> Completer for Holds<B> {
@@ -411,7 +411,7 @@ fn upgrading<B: Backend>() -> Row {
 }
 
 /// `Semaphore::acquire`, ended by `add_permits`; at most `K` overtake.
-fn acquiring<B: Backend, const K: u8>() -> Row {
+fn acquiring<B: Backend, const K: u16>() -> Row {
     struct Adds<B: Backend>(Arc<Semaphore<B>>);
 
     impl<B: Backend> Completer for Adds<B> {

@@ -18,7 +18,7 @@ use crate::spec::{Call, Spec};
 use crate::subject::{Family, Offer, Role, Started, Subject};
 
 /// `Mutex` over every backend, with a bound on overtaking.
-pub(crate) struct Mutexes(pub(crate) u8);
+pub(crate) struct Mutexes(pub(crate) u16);
 
 impl Family for Mutexes {
     type On<B: BlockingBackend> = MutexOn<B>;
@@ -36,7 +36,7 @@ impl Family for Mutexes {
 }
 
 pub(crate) struct MutexOn<B> {
-    bound: u8,
+    bound: u16,
     backend: std::marker::PhantomData<fn() -> B>,
 }
 
@@ -214,7 +214,7 @@ impl<B: BlockingBackend> Subject for MutexOn<B> {
 /// What a mutex is, one operation at a time, with its bound: whoever is first
 /// in the queue is overtaken so often at most.
 pub(crate) struct MutexSpec {
-    bound: u8,
+    pub(crate) bound: u16,
 }
 
 /// Its state.
@@ -225,7 +225,7 @@ pub(crate) struct State {
     /// Who waits, in order.
     queue: Vec<usize>,
     /// How often the first has been overtaken.
-    overtaken: u8,
+    overtaken: u16,
     /// Who locks and unlocks in one operation: while it lasts, the lock may be
     /// found held.
     passing: Vec<usize>,
@@ -251,7 +251,7 @@ impl State {
 
     /// The state in which somebody has got past all who wait before him, if
     /// the bound lets him.
-    fn passes(&self, who: usize, bound: u8) -> Option<Self> {
+    fn passes(&self, who: usize, bound: u16) -> Option<Self> {
         if self.holder.is_some() {
             return None;
         }
