@@ -217,6 +217,11 @@ impl<B: Backend> Notify<B> {
     ///
     /// As for [`notified`](Self::notified).
     ///
+    /// # Panics
+    ///
+    /// Where `predicate` does: the next poll asks it again. And where it is
+    /// polled after it was ready.
+    ///
     /// # Examples
     ///
     /// ```
@@ -237,7 +242,7 @@ impl<B: Backend> Notify<B> {
         WaitUntil {
             predicate,
             notified: self.notified(),
-            asked: false,
+            turn: Turn::Asks,
         }
     }
 
@@ -607,8 +612,15 @@ impl<B: Backend> Drop for OwnedNotified<B> {
 pub struct WaitUntil<'a, F, B: Backend = DefaultBackend> {
     predicate: F,
     notified: Notified<'a, B>,
-    /// Whether the predicate has been asked since `notified` was made.
-    asked: bool,
+    turn: Turn,
+}
+
+/// What the next poll is to do.
+enum Turn {
+    /// Ask the predicate, which has not been since `notified` was made.
+    Asks,
+    Waits,
+    Done,
 }
 
 impl<F: FnMut() -> bool, B: Backend> Future for WaitUntil<'_, F, B> {
@@ -617,16 +629,22 @@ impl<F: FnMut() -> bool, B: Backend> Future for WaitUntil<'_, F, B> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         loop {
-            if !core::mem::replace(&mut this.asked, true) && (this.predicate)() {
-                return Poll::Ready(());
-            }
-            match Pin::new(&mut this.notified).poll(cx) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(()) => {
-                    this.notified = this.notified.notify.notified();
-                    this.asked = false;
+            this.turn = match this.turn {
+                // A predicate that panics is asked again.
+                Turn::Asks if (this.predicate)() => {
+                    this.turn = Turn::Done;
+                    return Poll::Ready(());
                 }
-            }
+                Turn::Asks => Turn::Waits,
+                Turn::Waits => match Pin::new(&mut this.notified).poll(cx) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(()) => {
+                        this.notified = this.notified.notify.notified();
+                        Turn::Asks
+                    }
+                },
+                Turn::Done => panic!("Notify::wait_until polled after it was ready"),
+            };
         }
     }
 }
