@@ -278,7 +278,7 @@ impl<'a, T: ?Sized, B: Backend> Future for Wait<'a, T, B> {
                     this.stage = Stage::Locking(lock, notified);
                 }
                 Stage::Locking(lock, _) => {
-                    let Poll::Ready(guard) = Pin::new(lock).poll(cx) else {
+                    let Poll::Ready(guard) = lock.poll(cx, "Condvar::wait") else {
                         return Poll::Pending;
                     };
                     this.stage = Stage::Done;

@@ -2,12 +2,13 @@
 
 /// The future of a guard: named, and nothing but the
 /// [`AcquireGuard`](crate::protocol::AcquireGuard) or
-/// [`UpgradeGuard`](crate::protocol::UpgradeGuard) in it.
+/// [`UpgradeGuard`](crate::protocol::UpgradeGuard) in it. The operation that
+/// leads to it is named where it is polled after it was ready.
 macro_rules! guard_future {
     (
         $(#[$doc:meta])*
         $name:ident[$($lifetime:lifetime,)? T: ?Sized, B: Backend = DefaultBackend][$($generics:tt)*]:
-            $acquire:ty => $guard:ident<$($arguments:tt)*
+            $acquire:ty, $operation:literal => $guard:ident<$($arguments:tt)*
     ) => {
         $(#[$doc])*
         #[must_use = "futures do nothing unless polled"]
@@ -23,8 +24,8 @@ macro_rules! guard_future {
                 mut self: core::pin::Pin<&mut Self>,
                 cx: &mut core::task::Context<'_>,
             ) -> core::task::Poll<Self::Output> {
-                core::pin::Pin::new(&mut self.acquire)
-                    .poll(cx)
+                self.acquire
+                    .poll(cx, $operation)
                     .map(|guard| $guard { guard: guard.into() })
             }
         }

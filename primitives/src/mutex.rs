@@ -345,13 +345,15 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
 guard_future! {
     /// The future of [`Mutex::lock`].
     Lock['a, T: ?Sized, B: Backend = DefaultBackend]['a, T, B]:
-        AcquireGuard<&'a Guarded<T, B>, All> => MutexGuard<'a, T, B>
+        AcquireGuard<&'a Guarded<T, B>, All>, "Mutex::lock"
+            => MutexGuard<'a, T, B>
 }
 
 guard_future! {
     /// The future of [`Mutex::lock_owned`].
     LockOwned[T: ?Sized, B: Backend = DefaultBackend][T, B]:
-        AcquireGuard<Arc<Mutex<T, B>>, All> => OwnedMutexGuard<T, B>
+        AcquireGuard<Arc<Mutex<T, B>>, All>, "Mutex::lock_owned"
+            => OwnedMutexGuard<T, B>
 }
 
 /// The lock, held: unlocked when dropped.

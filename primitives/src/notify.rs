@@ -217,6 +217,11 @@ impl<B: Backend> Notify<B> {
     ///
     /// As for [`notified`](Self::notified).
     ///
+    /// # Panics
+    ///
+    /// Where `predicate` does: the next poll asks it again. And where it is
+    /// polled after it was ready.
+    ///
     /// # Examples
     ///
     /// ```
@@ -237,7 +242,7 @@ impl<B: Backend> Notify<B> {
         WaitUntil {
             predicate,
             notified: self.notified(),
-            asked: false,
+            turn: Turn::Asks,
         }
     }
 
@@ -409,6 +414,9 @@ struct Wait {
 enum Stage {
     Created,
     Queued(Waiter),
+    /// Done, as far as the section of a poll goes. Should that poll panic, what
+    /// was given is not lost: the next poll sees it, or the drop hands it on.
+    Given(Grant),
     /// With what it was given.
     Done(Grant),
 }
@@ -427,11 +435,11 @@ impl Wait {
         {
             self.stage = Stage::Done(Grant::None);
         }
-        if let Stage::Done(_) = self.stage {
+        if self.sees() {
             return Poll::Ready(());
         }
         let fresh = matches!(self.stage, Stage::Created);
-        notify.lock.poll(cx, fresh, |mut section, caller| {
+        let poll = notify.lock.poll(cx, fresh, |mut section, caller| {
             if self.step(&mut section).is_ready() {
                 return Poll::Ready(());
             }
@@ -439,7 +447,17 @@ impl Wait {
                 caller.register(section.state.waker(waiter));
             }
             Poll::Pending
-        })
+        });
+        self.sees();
+        poll
+    }
+
+    /// Whether it is done; from now on, its user knows.
+    fn sees(&mut self) -> bool {
+        if let Stage::Given(grant) = self.stage {
+            self.stage = Stage::Done(grant);
+        }
+        matches!(self.stage, Stage::Done(_))
     }
 
     /// Whether it is done without a place in the queue.
@@ -458,6 +476,7 @@ impl Wait {
             Stage::Created if calls(**bits) != self.calls => Poll::Ready(()),
             Stage::Created if bits.contains(PERMIT) => {
                 bits.remove(PERMIT);
+                self.stage = Stage::Given(Grant::One(End::First));
                 Poll::Ready(())
             }
             Stage::Created => {
@@ -466,42 +485,40 @@ impl Wait {
                 Poll::Pending
             }
             Stage::Queued(waiter) if state.is_called(&waiter) => {
-                self.stage = Stage::Done(state.remove(waiter, wakes));
+                self.stage = Stage::Given(state.remove(waiter, wakes));
                 Poll::Ready(())
             }
             Stage::Queued(waiter) => {
                 self.stage = Stage::Queued(waiter);
                 Poll::Pending
             }
-            Stage::Done(grant) => {
-                self.stage = Stage::Done(grant);
+            done => {
+                self.stage = done;
                 Poll::Ready(())
             }
         }
     }
 
     fn enable<B: Backend>(&mut self, notify: &Notify<B>) -> bool {
-        match self.stage {
-            Stage::Done(_) => true,
-            _ => notify
-                .lock
-                .with(|mut section| self.step(&mut section))
-                .is_ready(),
+        self.sees() || {
+            let _ = notify.lock.with(|mut section| self.step(&mut section));
+            self.sees()
         }
     }
 
     /// Leaves the queue, and hands on what it was granted.
     fn cancel<B: Backend>(&mut self, notify: &Notify<B>) {
-        let done = Stage::Done(Grant::None);
-        if let Stage::Queued(waiter) = core::mem::replace(&mut self.stage, done) {
-            notify.lock.with(|Section { bits, state, wakes }| {
+        match core::mem::replace(&mut self.stage, Stage::Done(Grant::None)) {
+            Stage::Queued(waiter) => notify.lock.with(|Section { bits, state, wakes }| {
                 let grant = state.remove(waiter, wakes);
                 settle(bits, state);
                 if let Grant::One(end) = grant {
                     let section = Section { bits, state, wakes };
                     self::notify(section, end);
                 }
-            });
+            }),
+            Stage::Given(Grant::One(end)) => notify.notify(end),
+            _ => {}
         }
     }
 }
@@ -595,8 +612,15 @@ impl<B: Backend> Drop for OwnedNotified<B> {
 pub struct WaitUntil<'a, F, B: Backend = DefaultBackend> {
     predicate: F,
     notified: Notified<'a, B>,
-    /// Whether the predicate has been asked since `notified` was made.
-    asked: bool,
+    turn: Turn,
+}
+
+/// What the next poll is to do.
+enum Turn {
+    /// Ask the predicate, which has not been since `notified` was made.
+    Asks,
+    Waits,
+    Done,
 }
 
 impl<F: FnMut() -> bool, B: Backend> Future for WaitUntil<'_, F, B> {
@@ -605,16 +629,22 @@ impl<F: FnMut() -> bool, B: Backend> Future for WaitUntil<'_, F, B> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         loop {
-            if !core::mem::replace(&mut this.asked, true) && (this.predicate)() {
-                return Poll::Ready(());
-            }
-            match Pin::new(&mut this.notified).poll(cx) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(()) => {
-                    this.notified = this.notified.notify.notified();
-                    this.asked = false;
+            this.turn = match this.turn {
+                // A predicate that panics is asked again.
+                Turn::Asks if (this.predicate)() => {
+                    this.turn = Turn::Done;
+                    return Poll::Ready(());
                 }
-            }
+                Turn::Asks => Turn::Waits,
+                Turn::Waits => match Pin::new(&mut this.notified).poll(cx) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(()) => {
+                        this.notified = this.notified.notify.notified();
+                        Turn::Asks
+                    }
+                },
+                Turn::Done => panic!("Notify::wait_until polled after it was ready"),
+            };
         }
     }
 }

@@ -600,49 +600,57 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
 guard_future! {
     /// The future of [`RwLock::read`].
     Read['a, T: ?Sized, B: Backend = DefaultBackend]['a, T, B]:
-        AcquireGuard<&'a Guarded<T, B, Together>, One> => RwLockReadGuard<'a, T, B>
+        AcquireGuard<&'a Guarded<T, B, Together>, One>, "RwLock::read"
+            => RwLockReadGuard<'a, T, B>
 }
 
 guard_future! {
     /// The future of [`RwLock::read_owned`].
     ReadOwned[T: ?Sized, B: Backend = DefaultBackend][T, B]:
-        AcquireGuard<Arc<RwLock<T, B>>, One> => OwnedRwLockReadGuard<T, T, B>
+        AcquireGuard<Arc<RwLock<T, B>>, One>, "RwLock::read_owned"
+            => OwnedRwLockReadGuard<T, T, B>
 }
 
 guard_future! {
     /// The future of [`RwLock::write`].
     Write['a, T: ?Sized, B: Backend = DefaultBackend]['a, T, B]:
-        AcquireGuard<&'a Guarded<T, B, Together>, All> => RwLockWriteGuard<'a, T, B>
+        AcquireGuard<&'a Guarded<T, B, Together>, All>, "RwLock::write"
+            => RwLockWriteGuard<'a, T, B>
 }
 
 guard_future! {
     /// The future of [`RwLock::write_owned`].
     WriteOwned[T: ?Sized, B: Backend = DefaultBackend][T, B]:
-        AcquireGuard<Arc<RwLock<T, B>>, All> => OwnedRwLockWriteGuard<T, B>
+        AcquireGuard<Arc<RwLock<T, B>>, All>, "RwLock::write_owned"
+            => OwnedRwLockWriteGuard<T, B>
 }
 
 guard_future! {
     /// The future of [`RwLock::upgradable_read`].
     UpgradableRead['a, T: ?Sized, B: Backend = DefaultBackend]['a, T, B]:
-        AcquireGuard<&'a Guarded<T, B, Together>, Half> => RwLockUpgradableReadGuard<'a, T, B>
+        AcquireGuard<&'a Guarded<T, B, Together>, Half>, "RwLock::upgradable_read"
+            => RwLockUpgradableReadGuard<'a, T, B>
 }
 
 guard_future! {
     /// The future of [`RwLock::upgradable_read_owned`].
     UpgradableReadOwned[T: ?Sized, B: Backend = DefaultBackend][T, B]:
-        AcquireGuard<Arc<RwLock<T, B>>, Half> => OwnedRwLockUpgradableReadGuard<T, B>
+        AcquireGuard<Arc<RwLock<T, B>>, Half>, "RwLock::upgradable_read_owned"
+            => OwnedRwLockUpgradableReadGuard<T, B>
 }
 
 guard_future! {
     /// The future of [`RwLockUpgradableReadGuard::upgrade`].
     Upgrade['a, T: ?Sized, B: Backend = DefaultBackend]['a, T, B]:
-        UpgradeGuard<T, &'a Core<B>> => RwLockWriteGuard<'a, T, B>
+        UpgradeGuard<T, &'a Core<B>>, "RwLockUpgradableReadGuard::upgrade"
+            => RwLockWriteGuard<'a, T, B>
 }
 
 guard_future! {
     /// The future of [`OwnedRwLockUpgradableReadGuard::upgrade`].
     UpgradeOwned[T: ?Sized, B: Backend = DefaultBackend][T, B]:
-        UpgradeGuard<T, Arc<RwLock<T, B>>> => OwnedRwLockWriteGuard<T, B>
+        UpgradeGuard<T, Arc<RwLock<T, B>>>, "OwnedRwLockUpgradableReadGuard::upgrade"
+            => OwnedRwLockWriteGuard<T, B>
 }
 
 /// The lock, held for reading: unlocked when dropped.

@@ -420,12 +420,23 @@ fn a_lock_for_no_reader_is_refused() {
 }
 
 #[test]
-fn a_poll_after_the_end_panics_and_says_so() {
+fn polling_after_the_end_panics_with_the_name() {
     let (lock, task) = (RwLock::new(0), Probe::new());
     let mut read = lock.read();
     drop(poll(&mut read, &task));
     let panic = panic_of(|| drop(poll(&mut read, &task)));
-    assert!(panic.expect("it panics").contains("after it was ready"));
+    assert_eq!(
+        panic.as_deref(),
+        Some("RwLock::read polled after it was ready")
+    );
+    let looks = lock.try_upgradable_read().unwrap();
+    let mut upgrade = RwLockUpgradableReadGuard::upgrade(looks);
+    drop(poll(&mut upgrade, &task));
+    let panic = panic_of(|| drop(poll(&mut upgrade, &task)));
+    assert_eq!(
+        panic.as_deref(),
+        Some("RwLockUpgradableReadGuard::upgrade polled after it was ready")
+    );
 }
 
 #[test]

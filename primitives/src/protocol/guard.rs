@@ -17,11 +17,9 @@
 use alloc::sync::Arc;
 use core::cell::UnsafeCell;
 use core::fmt;
-use core::future::Future;
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
-use core::pin::Pin;
 use core::ptr::NonNull;
 use core::task::{Context, Poll};
 
@@ -531,8 +529,8 @@ impl<V: ?Sized, H: Hold, S: Share> Drop for Guard<V, H, S> {
     }
 }
 
-/// The future of a [`Guard`].
-#[must_use = "futures do nothing unless polled"]
+/// Somebody who waits for a [`Guard`].
+#[must_use = "nothing is acquired unless it is polled"]
 pub struct AcquireGuard<P: Pointer, S: Of<P::Access>> {
     /// None once it has been ready.
     pointer: Option<P>,
@@ -554,23 +552,24 @@ impl<P: Pointer, S: Of<P::Access>> AcquireGuard<P, S> {
 
 impl<P: Pointer, S: Of<P::Access>> Unpin for AcquireGuard<P, S> {}
 
-impl<P: Pointer, S: Of<P::Access>> Future for AcquireGuard<P, S> {
-    type Output = Guard<P::Value, P, S>;
-
+impl<P: Pointer, S: Of<P::Access>> AcquireGuard<P, S> {
+    /// Polls for the guard, as the operation `name`. Ready once.
+    ///
+    /// # Panics
+    ///
+    /// Panics with the name where it has been ready.
     #[inline]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.get_mut();
-        let pointer = this
-            .pointer
-            .as_ref()
-            .expect("a lock future was polled after it was ready");
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, name: &str) -> Poll<Guard<P::Value, P, S>> {
+        let Some(pointer) = &self.pointer else {
+            panic!("{name} polled after it was ready")
+        };
         let permits = &pointer.core().permits;
-        match this.acquiring.poll(permits, cx, "a lock future") {
+        match self.acquiring.poll(permits, cx, name) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(taken)) => taken.keep(),
             Poll::Ready(Err(_)) => unreachable!("the permits of a value are never closed"),
         };
-        let pointer = this.pointer.take().expect("it was there a moment ago");
+        let pointer = self.pointer.take().expect("it was there a moment ago");
         // SAFETY: `acquiring` asks for the share's permits, of this pointer's
         // value and no other, and has been given them just now.
         Poll::Ready(unsafe { Guard::new(pointer) })
@@ -586,8 +585,8 @@ impl<P: Pointer, S: Of<P::Access>> Drop for AcquireGuard<P, S> {
     }
 }
 
-/// The future of a [`Guard`] of [`All`] that was one of [`Half`].
-#[must_use = "futures do nothing unless polled"]
+/// Somebody who waits for a [`Guard`] of [`All`], with one of [`Half`].
+#[must_use = "nothing is acquired unless it is polled"]
 pub struct UpgradeGuard<V: ?Sized, H: Hold> {
     /// None once it has been ready.
     guard: Option<Guard<V, H, Half>>,
@@ -606,22 +605,23 @@ impl<V: ?Sized, H: Hold> UpgradeGuard<V, H> {
 
 impl<V: ?Sized, H: Hold> Unpin for UpgradeGuard<V, H> {}
 
-impl<V: ?Sized, H: Hold> Future for UpgradeGuard<V, H> {
-    type Output = Guard<V, H, All>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.get_mut();
-        let guard = this
-            .guard
-            .as_ref()
-            .expect("an upgrade was polled after it was ready");
+impl<V: ?Sized, H: Hold> UpgradeGuard<V, H> {
+    /// Polls for the guard, as the operation `name`. Ready once.
+    ///
+    /// # Panics
+    ///
+    /// Panics with the name where it has been ready.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, name: &str) -> Poll<Guard<V, H, All>> {
+        let Some(guard) = &self.guard else {
+            panic!("{name} polled after it was ready")
+        };
         let permits = &guard.hold.core().permits;
-        match this.acquiring.poll(permits, cx, "an upgrade") {
+        match self.acquiring.poll(permits, cx, name) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(taken)) => taken.keep(),
             Poll::Ready(Err(_)) => unreachable!("the permits of a value are never closed"),
         };
-        let guard = this.guard.take().expect("it was there a moment ago");
+        let guard = self.guard.take().expect("it was there a moment ago");
         // SAFETY: `acquiring` asks for the rest of the guard's permits, and has
         // been given them just now.
         Poll::Ready(unsafe { guard.upgraded() })

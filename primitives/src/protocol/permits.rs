@@ -256,13 +256,14 @@ impl<B: Backend> Permits<B> {
         if bits.contains(CLOSED) || free < request.least {
             return None;
         }
-        if queued && request.least > 0 && !request.urgent {
+        let taken = free.min(request.most);
+        if queued && taken > 0 && !request.urgent {
             if overtakes(*bits) >= usize::from(self.bound) {
-                return None;
+                // Whoever is content with none has none, and need not queue.
+                return (request.least == 0).then_some(0);
             }
             *bits = Bits::new(bits.get() + OVERTAKE);
         }
-        let taken = free.min(request.most);
         take(bits, taken);
         Some(taken)
     }
