@@ -44,7 +44,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll};
 
 use crate::protocol::{
-    Acquiring, Backend, BlockingBackend, DefaultBackend, Permits, Refused, block_on,
+    Acquiring, Backend, BlockingBackend, DefaultBackend, Permits, Refused, Request, block_on,
 };
 
 /// Permits that tasks acquire and give back. See the [module](self).
@@ -389,6 +389,7 @@ impl<B: Backend> Semaphore<B> {
 pub struct Acquire<P: Deref<Target = Semaphore<B>>, B: Backend = DefaultBackend> {
     /// None once it has been ready.
     semaphore: Option<P>,
+    request: Request,
     acquiring: Acquiring,
 }
 
@@ -401,7 +402,8 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Acquire<P, B> {
         );
         Self {
             semaphore: Some(semaphore),
-            acquiring: Acquiring::new(least, most),
+            request: Request::between(least, most),
+            acquiring: Acquiring::new(),
         }
     }
 }
@@ -416,12 +418,13 @@ impl<P: Deref<Target = Semaphore<B>> + Unpin, B: Backend> Future for Acquire<P, 
             .semaphore
             .as_ref()
             .expect("Semaphore::acquire polled after it was ready");
-        let taken = match this
-            .acquiring
-            .poll(&semaphore.permits, cx, "Semaphore::acquire")
-        {
-            Poll::Pending => return Poll::Pending,
-            Poll::Ready(taken) => taken.map(|taken| taken.keep()),
+        let Poll::Ready(taken) = this.acquiring.poll(
+            &mut this.request,
+            &semaphore.permits,
+            cx,
+            "Semaphore::acquire",
+        ) else {
+            return Poll::Pending;
         };
         let semaphore = this.semaphore.take().expect("it was there a moment ago");
         Poll::Ready(match taken {
@@ -435,7 +438,7 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Drop for Acquire<P, B> {
     #[inline]
     fn drop(&mut self) {
         if let Some(semaphore) = &self.semaphore {
-            self.acquiring.cancel(&semaphore.permits);
+            self.acquiring.cancel(self.request, &semaphore.permits);
         }
     }
 }
@@ -458,7 +461,7 @@ pub type OwnedSemaphorePermit<B = DefaultBackend> = Permit<Arc<Semaphore<B>>, B>
 impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
     #[inline]
     fn try_new(semaphore: P, permits: usize) -> Result<Self, TryAcquireError> {
-        match semaphore.permits.try_take(permits, permits) {
+        match semaphore.permits.try_take(Request::exactly(permits)) {
             Ok(permits) => Ok(Self { semaphore, permits }),
             Err(Refused::Closed) => Err(TryAcquireError::Closed),
             Err(Refused::TooFew) => Err(TryAcquireError::NoPermits),

@@ -57,6 +57,14 @@ fn count_bits<A: Atomics>(lock: &Lock<A>) {
         .expect("the bits are replaced");
 }
 
+/// The same for whoever expects the bits to be as they were at first, and is
+/// refused where they are not.
+fn count_first<A: Atomics>(lock: &Lock<A>) {
+    if lock.exchange(Bits::EMPTY, plus(Bits::EMPTY, 1)).is_err() {
+        count_bits(lock);
+    }
+}
+
 /// Runs `steps` on threads of their own, the last on this one, and answers
 /// what they counted.
 fn together<A: Atomics>(steps: &[fn(&Lock<A>)]) -> (usize, usize)
@@ -147,18 +155,42 @@ impl Model for SectionAndUpdates {
     }
 }
 
+/// Bits that are replaced without a look before, against a section on the state
+/// and against one another.
+struct SectionAndExchange;
+
+impl Model for SectionAndExchange {
+    const VARIANTS: usize = 2;
+    const AT_LEAST: usize = 30;
+
+    fn run<A: Atomics>(variant: usize)
+    where
+        Lock<A>: Send + Sync,
+    {
+        match variant {
+            0 => assert_eq!(together::<A>(&[count, count_first]), (2, 1)),
+            _ => assert_eq!(together::<A>(&[count_first, count_first]), (2, 0)),
+        }
+    }
+}
+
 /// What was written before a section is there for whoever sees the bits that it
 /// left: by a `load`, by an `update` that changes nothing or something, or in a
 /// section.
 struct Publishes;
 
 impl Publishes {
-    fn writes<A: Atomics>() -> [fn(&Lock<A>); 2] {
-        [count, count_bits]
+    fn writes<A: Atomics>() -> [fn(&Lock<A>); 3] {
+        [count, count_bits, count_first]
     }
 
-    fn looks<A: Atomics>() -> [fn(&Lock<A>) -> Bits; 4] {
+    fn looks<A: Atomics>() -> [fn(&Lock<A>) -> Bits; 5] {
         [
+            |lock| {
+                let written = plus(Bits::EMPTY, 1);
+                lock.exchange(written, written)
+                    .map_or_else(|found| found, |()| written)
+            },
             |lock| lock.load(),
             |lock| lock.update(|_| None).expect_err("nothing is replaced"),
             |lock| lock.update(Some).expect("the bits are replaced"),
@@ -168,15 +200,15 @@ impl Publishes {
 }
 
 impl Model for Publishes {
-    const VARIANTS: usize = 2 * 4;
-    const AT_LEAST: usize = 400;
+    const VARIANTS: usize = 3 * 5;
+    const AT_LEAST: usize = 600;
 
     fn run<A: Atomics>(variant: usize)
     where
         Lock<A>: Send + Sync,
     {
-        let publish = Self::writes::<A>()[variant % 2];
-        let look = Self::looks::<A>()[variant / 2];
+        let publish = Self::writes::<A>()[variant % 3];
+        let look = Self::looks::<A>()[variant / 3];
         let shared = Arc::new((Lock::<A>::new(Bits::EMPTY, 0), LoomCell::new(0)));
         let publisher = {
             let shared = shared.clone();
@@ -325,6 +357,11 @@ fn bounded_to_3_preemptions_a_lock_can_be_taken_again_while_the_other_wakes_up()
 #[test]
 fn an_update_waits_for_the_section_it_meets() {
     keeps_its_contract::<SectionAndUpdates>(None);
+}
+
+#[test]
+fn bits_are_exchanged_for_those_they_were_or_not_at_all() {
+    keeps_its_contract::<SectionAndExchange>(None);
 }
 
 #[test]

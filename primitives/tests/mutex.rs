@@ -67,6 +67,7 @@ on_every_backend![
     a_waker_that_panics_when_woken_costs_nobody_the_lock,
     a_clone_that_panics_leaves_no_place_in_the_queue,
     a_lock_acquired_by_a_poll_that_panics_is_not_lost,
+    a_lock_acquired_by_a_poll_that_panics_is_there_at_the_next,
     an_owned_guard_keeps_the_mutex,
     an_owned_wait_is_one_of_the_queue,
     a_guard_narrows_to_a_part,
@@ -161,7 +162,7 @@ fn overtakes(mut locks: impl FnMut() -> bool) -> usize {
     (0..=1000).position(|_| !locks()).expect("there is a bound")
 }
 
-const BOUNDS: [u8; 5] = [0, 1, 2, 16, u8::MAX];
+const BOUNDS: [u16; 5] = [0, 1, 2, 16, 255];
 
 fn it_is_overtaken_as_often_as_the_bound_says<B: Backend>() {
     for bound in BOUNDS {
@@ -369,7 +370,8 @@ fn a_clone_that_panics_leaves_no_place_in_the_queue<B: Backend>() {
 }
 
 /// The mutex is unlocked by the clone of the waker, so the poll is ready, and
-/// the clone is dropped for nothing: should that panic, nobody has the guard.
+/// the clone is dropped for nothing: should that panic, nobody has the guard,
+/// and the future keeps what it took.
 fn a_lock_acquired_by_a_poll_that_panics_is_not_lost<B: Backend>() {
     let task = Probe::new();
     let mutex = unlocked_by::<B>(&task, Event::Clone);
@@ -377,7 +379,20 @@ fn a_lock_acquired_by_a_poll_that_panics_is_not_lost<B: Backend>() {
     task.panic_on(Event::Drop);
     let message = panic_of(|| drop(poll(&mut lock, &task)));
     assert_eq!(message.as_deref(), Some("the waker's Drop panics"));
-    assert!(mutex.try_lock().is_ok());
+    assert!(mutex.try_lock().is_err());
+    drop(lock);
+    let held = mutex.try_lock();
+    assert!(held.is_ok() && mutex.try_lock().is_err(), "given back once");
+}
+
+/// As above; but the future is polled again.
+fn a_lock_acquired_by_a_poll_that_panics_is_there_at_the_next<B: Backend>() {
+    let task = Probe::new();
+    let mutex = unlocked_by::<B>(&task, Event::Clone);
+    let mut lock = mutex.lock();
+    task.panic_on(Event::Drop);
+    panic_of(|| drop(poll(&mut lock, &task))).expect("the drop panics");
+    drop(locked(&mut lock, &task));
     drop(lock);
     let held = mutex.try_lock();
     assert!(held.is_ok() && mutex.try_lock().is_err(), "given back once");
@@ -602,7 +617,7 @@ fn the_default_bound_is_the_documented_one() {
 
 #[test]
 fn the_value_may_be_unsized_and_not_send() {
-    let shared: Arc<Mutex<[u8]>> = Arc::new(Mutex::new([1, 2]));
+    let shared: Arc<Mutex<[u16]>> = Arc::new(Mutex::new([1, 2]));
     shared.clone().try_lock_owned().unwrap()[0] = 3;
     assert_eq!(*shared.try_lock().unwrap(), [3, 2]);
     let mutex = Mutex::new(Rc::new(1));

@@ -23,7 +23,7 @@ use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use core::task::{Context, Poll};
 
-use super::{Acquiring, Backend, Permits, SharedBackend, Witness};
+use super::{Acquiring, Backend, Permits, Request, SharedBackend, Witness};
 
 /// A value that is reached only through guards: of which shares, `A` says.
 pub struct Guarded<T: ?Sized, B: Backend, A = Alone> {
@@ -99,6 +99,9 @@ impl<T: ?Sized, B: Backend, A> Guarded<T, B, A> {
 /// Of the shares in use at the same time, by the permits they need, at most one
 /// is a `Half` and none is beside an `All`.
 pub unsafe trait Share {
+    /// Whether it is all of them.
+    const IS_ALL: bool = false;
+
     /// So many of `all`.
     fn of(all: usize) -> usize;
 }
@@ -133,6 +136,8 @@ unsafe impl Share for Half {
 
 // SAFETY: it leaves nothing.
 unsafe impl Share for All {
+    const IS_ALL: bool = true;
+
     #[inline]
     fn of(all: usize) -> usize {
         all
@@ -324,11 +329,13 @@ impl<V: ?Sized, H: Hold, S: Share> Guard<V, H, S> {
         H: Pointer<Value = V>,
         S: Of<H::Access>,
     {
-        let core = pointer.core();
-        let permits = S::of(core.all);
-        core.permits.try_take(permits, permits).ok()?;
+        let Core { permits, all, .. } = pointer.core();
+        let taken = match S::IS_ALL {
+            true => permits.try_take_all(*all),
+            false => permits.try_take(Request::exactly(S::of(*all))).is_ok(),
+        };
         // SAFETY: they have just been taken.
-        Some(unsafe { Self::new(pointer) })
+        taken.then(|| unsafe { Self::new(pointer) })
     }
 
     /// Forgets what it can of the value's type.
@@ -460,7 +467,7 @@ impl<V: ?Sized, H: Hold> Guard<V, H, Half> {
     /// Takes the rest of the permits, if they are there, whoever waits for some.
     pub(crate) fn try_upgrade(self) -> Result<Guard<V, H, All>, Self> {
         let core = self.hold.core();
-        match core.permits.try_take_urgently(rest(core.all)) {
+        match core.permits.try_take(Request::urgently(rest(core.all))) {
             // SAFETY: half and the rest are all.
             Ok(_) => Ok(unsafe { self.upgraded() }),
             Err(_) => Err(self),
@@ -524,8 +531,11 @@ impl<V: ?Sized, H: Hold> DerefMut for Guard<V, H, All> {
 impl<V: ?Sized, H: Hold, S: Share> Drop for Guard<V, H, S> {
     #[inline]
     fn drop(&mut self) {
-        let core = self.hold.core();
-        core.permits.release(S::of(core.all));
+        let Core { permits, all, .. } = self.hold.core();
+        match S::IS_ALL {
+            true => permits.release_all(*all),
+            false => permits.release(S::of(*all)),
+        }
     }
 }
 
@@ -541,10 +551,9 @@ pub struct AcquireGuard<P: Pointer, S: Of<P::Access>> {
 impl<P: Pointer, S: Of<P::Access>> AcquireGuard<P, S> {
     #[inline]
     pub(crate) fn new(pointer: P) -> Self {
-        let permits = S::of(pointer.core().all);
         Self {
             pointer: Some(pointer),
-            acquiring: Acquiring::new(permits, permits),
+            acquiring: Acquiring::new(),
             share: PhantomData,
         }
     }
@@ -563,12 +572,19 @@ impl<P: Pointer, S: Of<P::Access>> AcquireGuard<P, S> {
         let Some(pointer) = &self.pointer else {
             panic!("{name} polled after it was ready")
         };
-        let permits = &pointer.core().permits;
-        match self.acquiring.poll(permits, cx, name) {
-            Poll::Pending => return Poll::Pending,
-            Poll::Ready(Ok(taken)) => taken.keep(),
-            Poll::Ready(Err(_)) => unreachable!("the permits of a value are never closed"),
+        let Core { permits, all, .. } = pointer.core();
+        let poll = match S::IS_ALL {
+            true => self.acquiring.poll_all(*all, permits, cx, name),
+            false => {
+                let mut request = Request::exactly(S::of(*all));
+                self.acquiring.poll(&mut request, permits, cx, name)
+            }
         };
+        match poll {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Ok(_)) => {}
+            Poll::Ready(Err(_)) => unreachable!("the permits of a value are never closed"),
+        }
         let pointer = self.pointer.take().expect("it was there a moment ago");
         // SAFETY: `acquiring` asks for the share's permits, of this pointer's
         // value and no other, and has been given them just now.
@@ -580,7 +596,9 @@ impl<P: Pointer, S: Of<P::Access>> Drop for AcquireGuard<P, S> {
     #[inline]
     fn drop(&mut self) {
         if let Some(pointer) = &self.pointer {
-            self.acquiring.cancel(&pointer.core().permits);
+            let Core { permits, all, .. } = pointer.core();
+            self.acquiring
+                .cancel(Request::exactly(S::of(*all)), permits);
         }
     }
 }
@@ -595,10 +613,9 @@ pub struct UpgradeGuard<V: ?Sized, H: Hold> {
 
 impl<V: ?Sized, H: Hold> UpgradeGuard<V, H> {
     pub(crate) fn new(guard: Guard<V, H, Half>) -> Self {
-        let acquiring = Acquiring::urgent(rest(guard.hold.core().all));
         Self {
             guard: Some(guard),
-            acquiring,
+            acquiring: Acquiring::new(),
         }
     }
 }
@@ -615,12 +632,13 @@ impl<V: ?Sized, H: Hold> UpgradeGuard<V, H> {
         let Some(guard) = &self.guard else {
             panic!("{name} polled after it was ready")
         };
-        let permits = &guard.hold.core().permits;
-        match self.acquiring.poll(permits, cx, name) {
+        let Core { permits, all, .. } = guard.hold.core();
+        let mut request = Request::urgently(rest(*all));
+        match self.acquiring.poll(&mut request, permits, cx, name) {
             Poll::Pending => return Poll::Pending,
-            Poll::Ready(Ok(taken)) => taken.keep(),
+            Poll::Ready(Ok(_)) => {}
             Poll::Ready(Err(_)) => unreachable!("the permits of a value are never closed"),
-        };
+        }
         let guard = self.guard.take().expect("it was there a moment ago");
         // SAFETY: `acquiring` asks for the rest of the guard's permits, and has
         // been given them just now.
@@ -631,7 +649,9 @@ impl<V: ?Sized, H: Hold> UpgradeGuard<V, H> {
 impl<V: ?Sized, H: Hold> Drop for UpgradeGuard<V, H> {
     fn drop(&mut self) {
         if let Some(guard) = &self.guard {
-            self.acquiring.cancel(&guard.hold.core().permits);
+            let Core { permits, all, .. } = guard.hold.core();
+            self.acquiring
+                .cancel(Request::urgently(rest(*all)), permits);
         }
     }
 }

@@ -19,7 +19,7 @@ use super::{Backend, Bits, Caller, DefaultBackend, Horizon, SharedBackend, Waite
 /// - no two closures given to `update`, `with` or `store` run at the same
 ///   time, except that the closure of an `update` may run while another
 ///   section runs if its outcome is then not stored;
-/// - what `update` answers `Ok` for, and what `with` leaves, is what the next
+/// - what `update` and `exchange` answer `Ok` for, and what `with` leaves, is what the next
 ///   section finds, and the writes made before a section ended are visible to
 ///   whoever enters the next one or sees its bits by `load`;
 /// - nothing of the lock is accessed after another thread can have entered a
@@ -38,6 +38,16 @@ pub unsafe trait RawStateLock<S> {
     ///
     /// The bits for which `f` answered `None`.
     fn update(&self, f: impl FnMut(Bits) -> Option<Bits>) -> Result<Bits, Bits>;
+
+    /// A section that replaces the bits if they are `old`, and may refuse also
+    /// where they are: for whoever expects them to be, and need not look first.
+    ///
+    /// # Errors
+    ///
+    /// The bits it found.
+    fn exchange(&self, old: Bits, new: Bits) -> Result<(), Bits> {
+        self.update(|bits| (bits == old).then_some(new)).map(|_| ())
+    }
 
     /// A section that needs the state too.
     fn with<R>(&self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R;
@@ -139,6 +149,17 @@ impl<S, B: Backend> StateLock<S, B> {
     #[inline]
     pub fn update(&self, f: impl FnMut(Bits) -> Option<Bits>) -> Result<Bits, Bits> {
         self.raw.update(f)
+    }
+
+    /// A section that replaces the bits if they are `old`, and may refuse also
+    /// where they are; on [`Native`](super::Native), one compare-exchange.
+    ///
+    /// # Errors
+    ///
+    /// The bits it found; nothing has changed then.
+    #[inline]
+    pub fn exchange(&self, old: Bits, new: Bits) -> Result<(), Bits> {
+        self.raw.exchange(old, new)
     }
 
     /// A section that needs the state. What it took out is woken after it (P3).

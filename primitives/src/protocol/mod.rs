@@ -82,7 +82,7 @@ pub use self::loom::{
 #[cfg(feature = "std")]
 pub use self::native::{Native, StdAtomics, StdLot, StdPark};
 pub use self::observed::{Observed, ObservedLock, Observer, Passage};
-pub use self::permits::{Acquiring, Closed, Permits, Refused, Taken, describe_permits};
+pub use self::permits::{Acquiring, Closed, Permits, Refused, Request, describe_permits};
 pub use self::settled::{Queues, SETTLED, Settled};
 #[cfg(feature = "shuttle")]
 pub use self::shuttle::{Shuttle, ShuttleLock, ShuttlePark};

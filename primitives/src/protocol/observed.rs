@@ -123,6 +123,18 @@ unsafe impl<S, L: RawStateLock<S>, O: Observer> RawStateLock<S> for ObservedLock
         })
     }
 
+    fn exchange(&self, old: Bits, new: Bits) -> Result<(), Bits> {
+        let mut visit = self.approach(Passage::Update);
+        let result = self.lock.exchange(old, new);
+        let found = result.err().unwrap_or(old);
+        let mut within = Within::<O>::new(&mut visit, found);
+        if result.is_ok() {
+            within.after = new;
+        }
+        drop(within);
+        result
+    }
+
     fn with<R>(&self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
         let mut visit = self.approach(Passage::With);
         self.lock.with(|bits, state| {

@@ -55,7 +55,7 @@ const fn at_most(bound: u16) -> u16 {
 
 #[derive(Debug)]
 struct Queue {
-    waiters: Waiters<Request>,
+    waiters: Waiters<Wait>,
     debt: usize,
 }
 
@@ -76,24 +76,47 @@ impl Queue {
     }
 }
 
-/// What somebody waits for, or has been granted.
+/// What somebody waits for, and has been granted.
 #[derive(Clone, Copy, Debug)]
-struct Request {
+struct Wait {
     least: usize,
     most: usize,
-    /// It goes before all others, whoever came first.
-    urgent: bool,
     /// Called with nothing granted: the permits are closed.
     granted: usize,
 }
 
+/// What somebody asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    least: usize,
+    most: usize,
+    /// It goes before all others, whoever came first.
+    urgent: bool,
+}
+
 impl Request {
-    const fn new(least: usize, most: usize, urgent: bool) -> Self {
+    /// Between `least` and `most` permits.
+    #[inline]
+    pub(crate) const fn between(least: usize, most: usize) -> Self {
         Self {
             least,
             most,
-            urgent,
-            granted: 0,
+            urgent: false,
+        }
+    }
+
+    /// So many permits.
+    #[inline]
+    pub(crate) const fn exactly(permits: usize) -> Self {
+        Self::between(permits, permits)
+    }
+
+    /// So many permits, before all others. There is one such at a time.
+    #[inline]
+    pub(crate) const fn urgently(permits: usize) -> Self {
+        Self {
+            urgent: true,
+            ..Self::exactly(permits)
         }
     }
 }
@@ -112,6 +135,7 @@ pub enum Refused {
 }
 
 /// The bits of so many permits.
+#[inline]
 const fn start(permits: usize) -> Bits {
     assert!(
         permits <= Bits::MAX / PERMIT,
@@ -221,20 +245,9 @@ impl<B: Backend> Permits<B> {
         })
     }
 
-    /// Takes between `least` and `most` permits without waiting: one
-    /// compare-exchange.
+    /// Takes permits without waiting: one compare-exchange.
     #[inline]
-    pub(crate) fn try_take(&self, least: usize, most: usize) -> Result<usize, Refused> {
-        self.try_request(Request::new(least, most, false))
-    }
-
-    /// Takes so many permits without waiting, whoever waits.
-    pub(crate) fn try_take_urgently(&self, permits: usize) -> Result<usize, Refused> {
-        self.try_request(Request::new(permits, permits, true))
-    }
-
-    #[inline]
-    fn try_request(&self, request: Request) -> Result<usize, Refused> {
+    pub(crate) fn try_take(&self, request: Request) -> Result<usize, Refused> {
         let mut taken = 0;
         let result = self.lock.update(|bits| {
             let mut bits = bits;
@@ -245,6 +258,31 @@ impl<B: Backend> Permits<B> {
             Ok(_) => Ok(taken),
             Err(bits) if bits.contains(CLOSED) => Err(Refused::Closed),
             Err(_) => Err(Refused::TooFew),
+        }
+    }
+
+    /// Takes all permits there are, if they are there, and nobody waits, and
+    /// nothing else is the case: one compare-exchange, without a look before.
+    #[inline]
+    pub(crate) fn try_take_all(&self, all: usize) -> bool {
+        match self.lock.exchange(start(all), Bits::EMPTY) {
+            Ok(()) => true,
+            Err(mut found) => {
+                let request = Request::exactly(all);
+                // Where there was nothing to be had, a further look is none.
+                self.takes(&mut found, request).is_some() && self.try_take(request).is_ok()
+            }
+        }
+    }
+
+    /// Gives back all permits there are: one compare-exchange, where nobody waits
+    /// for them, without a look before.
+    #[inline]
+    pub(crate) fn release_all(&self, all: usize) {
+        match self.lock.exchange(Bits::EMPTY, start(all)) {
+            Ok(()) => {}
+            Err(found) if self.keeps(found) => self.release(all),
+            Err(_) => self.release_slow(all),
         }
     }
 
@@ -275,11 +313,7 @@ impl<B: Backend> Permits<B> {
             return;
         }
         let simple = self.lock.update(|bits| {
-            let left_alone = !bits.intersects(QUEUED | DEBT)
-                || (bits.contains(QUEUED | WOKEN)
-                    && !bits.contains(DEBT)
-                    && overtakes(bits) < usize::from(self.bound));
-            left_alone.then(|| {
+            self.keeps(bits).then(|| {
                 let mut bits = bits;
                 give(&mut bits, permits);
                 bits
@@ -288,6 +322,16 @@ impl<B: Backend> Permits<B> {
         if simple.is_err() {
             self.release_slow(permits);
         }
+    }
+
+    /// Whether what is released stays where it is: nobody waits for it, or
+    /// whoever is first has been told.
+    #[inline]
+    fn keeps(&self, bits: Bits) -> bool {
+        !bits.intersects(QUEUED | DEBT)
+            || (bits.contains(QUEUED | WOKEN)
+                && !bits.contains(DEBT)
+                && overtakes(bits) < usize::from(self.bound))
     }
 
     #[cold]
@@ -372,7 +416,7 @@ impl<B: Backend> Permits<B> {
             let Some(first) = waiters.first() else {
                 break false;
             };
-            let Request { least, most, .. } = waiters[&first];
+            let Wait { least, most, .. } = waiters[&first];
             if count(*bits) < least {
                 break false;
             }
@@ -415,43 +459,10 @@ impl<B: Backend> core::fmt::Debug for Permits<B> {
     }
 }
 
-/// Permits on their way to whoever acquired them. They are his from
-/// `keep` on; until then a panic of a waker, which can come when
-/// the section that took them has ended, gives them back (P8).
-#[must_use]
-pub struct Taken<'a, B: Backend> {
-    permits: &'a Permits<B>,
-    count: usize,
-}
-
-impl<B: Backend> Taken<'_, B> {
-    /// Hands them over: how many they are.
-    #[inline]
-    pub(crate) fn keep(self) -> usize {
-        core::mem::ManuallyDrop::new(self).count
-    }
-}
-
-impl<B: Backend> Drop for Taken<'_, B> {
-    fn drop(&mut self) {
-        self.permits.release(self.count);
-    }
-}
-
-impl<B: Backend> core::fmt::Debug for Taken<'_, B> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Taken")
-            .field("count", &self.count)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Somebody who wants permits.
+/// Somebody who wants permits: what they are, he says at each call, and always
+/// the same.
 #[derive(Debug)]
 pub struct Acquiring {
-    least: usize,
-    most: usize,
-    urgent: bool,
     stage: Stage,
 }
 
@@ -459,30 +470,18 @@ pub struct Acquiring {
 enum Stage {
     Created,
     Queued(Waiter),
+    /// It has them, as many as the request says now. Seen from outside only where
+    /// a waker panicked as it was dropped, after the section that took them (P8).
+    Taken,
     Done,
 }
 
 impl Acquiring {
-    pub(crate) const fn new(least: usize, most: usize) -> Self {
+    #[inline]
+    pub(crate) const fn new() -> Self {
         Self {
-            least,
-            most,
-            urgent: false,
             stage: Stage::Created,
         }
-    }
-
-    /// Somebody who goes before all others. There is one such at a time.
-    pub(crate) const fn urgent(permits: usize) -> Self {
-        Self {
-            urgent: true,
-            ..Self::new(permits, permits)
-        }
-    }
-
-    #[inline]
-    const fn request(&self) -> Request {
-        Request::new(self.least, self.most, self.urgent)
     }
 
     /// Polls for the permits. Ready once: a later poll is a mistake of the
@@ -492,45 +491,62 @@ impl Acquiring {
     ///
     /// Panics where it has been ready.
     #[inline]
-    pub(crate) fn poll<'a, B: Backend>(
+    pub(crate) fn poll<B: Backend>(
         &mut self,
-        permits: &'a Permits<B>,
+        request: &mut Request,
+        permits: &Permits<B>,
         cx: &mut Context<'_>,
         name: &str,
-    ) -> Poll<Result<Taken<'a, B>, Closed>> {
-        match self.take_now(permits) {
-            Some(count) => Poll::Ready(Ok(Taken { permits, count })),
-            None => self.poll_slow(permits, cx, name),
+    ) -> Poll<Result<usize, Closed>> {
+        if let Stage::Created = self.stage
+            && let Ok(count) = permits.try_take(*request)
+        {
+            self.stage = Stage::Done;
+            return Poll::Ready(Ok(count));
         }
+        self.poll_slow(request, permits, cx, name)
     }
 
-    /// Takes what is to be had at the first poll, without a place in the queue.
+    /// As [`poll`](Self::poll), for all permits there are.
     #[inline]
-    fn take_now<B: Backend>(&mut self, permits: &Permits<B>) -> Option<usize> {
-        let Stage::Created = self.stage else {
-            return None;
-        };
-        let count = permits.try_request(self.request()).ok()?;
-        self.stage = Stage::Done;
-        Some(count)
+    pub(crate) fn poll_all<B: Backend>(
+        &mut self,
+        all: usize,
+        permits: &Permits<B>,
+        cx: &mut Context<'_>,
+        name: &str,
+    ) -> Poll<Result<usize, Closed>> {
+        if let Stage::Created = self.stage
+            && permits.try_take_all(all)
+        {
+            self.stage = Stage::Done;
+            return Poll::Ready(Ok(all));
+        }
+        self.poll_slow(&mut Request::exactly(all), permits, cx, name)
     }
 
     #[cold]
     #[inline(never)]
-    fn poll_slow<'a, B: Backend>(
+    fn poll_slow<B: Backend>(
         &mut self,
-        permits: &'a Permits<B>,
+        request: &mut Request,
+        permits: &Permits<B>,
         cx: &mut Context<'_>,
         name: &str,
-    ) -> Poll<Result<Taken<'a, B>, Closed>> {
-        assert!(
-            !matches!(self.stage, Stage::Done),
-            "{name} polled after it was ready"
-        );
-        let fresh = matches!(self.stage, Stage::Created);
-        permits.lock.poll(cx, fresh, |section, caller| {
+    ) -> Poll<Result<usize, Closed>> {
+        let fresh = match self.stage {
+            Stage::Created => true,
+            Stage::Queued(_) => false,
+            Stage::Taken => {
+                self.stage = Stage::Done;
+                return Poll::Ready(Ok(request.least));
+            }
+            Stage::Done => panic!("{name} polled after it was ready"),
+        };
+        let poll = permits.lock.poll(cx, fresh, |section, caller| {
             let Section { bits, state, wakes } = section;
-            let ready = self.step(
+            let poll = self.step(
+                request,
                 permits,
                 Section {
                     bits: &mut *bits,
@@ -538,59 +554,72 @@ impl Acquiring {
                     wakes,
                 },
             );
-            if ready.is_pending()
-                && let Stage::Queued(waiter) = &self.stage
-            {
+            if let Stage::Queued(waiter) = &self.stage {
                 if state.waiters.first().as_ref() == Some(waiter) {
                     // From now on a release wakes it again.
                     bits.remove(WOKEN);
                 }
                 caller.register(state.waiters.waker(waiter));
             }
-            ready.map(|taken| taken.map(|count| Taken { permits, count }))
-        })
+            poll
+        });
+        if poll.is_ready() {
+            self.stage = Stage::Done;
+        }
+        poll
     }
 
     /// Goes on as far as it can: into the queue, or out of it with permits.
     fn step<B: Backend>(
         &mut self,
+        request: &mut Request,
         permits: &Permits<B>,
         section: Section<'_, Queue>,
     ) -> Poll<Result<usize, Closed>> {
         let Section { bits, state, wakes } = section;
-        match core::mem::replace(&mut self.stage, Stage::Done) {
+        let taken = match core::mem::replace(&mut self.stage, Stage::Done) {
             Stage::Created => {
-                if let Some(taken) = permits.takes(bits, self.request()) {
-                    return Poll::Ready(Ok(taken));
-                }
-                if bits.contains(CLOSED) {
+                if let Some(taken) = permits.takes(bits, *request) {
+                    taken
+                } else if bits.contains(CLOSED) {
                     return Poll::Ready(Err(Closed));
+                } else {
+                    let Request {
+                        least,
+                        most,
+                        urgent,
+                    } = *request;
+                    let wait = Wait {
+                        least,
+                        most,
+                        granted: 0,
+                    };
+                    let waiter = match urgent {
+                        true => {
+                            new_first(bits);
+                            state.waiters.push_first(wait)
+                        }
+                        false => state.waiters.push(wait),
+                    };
+                    self.stage = Stage::Queued(waiter);
+                    bits.insert(QUEUED);
+                    return Poll::Pending;
                 }
-                let waiter = match self.urgent {
-                    true => {
-                        new_first(bits);
-                        state.waiters.push_first(self.request())
-                    }
-                    false => state.waiters.push(self.request()),
-                };
-                self.stage = Stage::Queued(waiter);
-                bits.insert(QUEUED);
-                Poll::Pending
             }
             Stage::Queued(waiter) if state.waiters.is_called(&waiter) => {
                 match state.waiters.remove(waiter, wakes).granted {
-                    0 => Poll::Ready(Err(Closed)),
-                    granted => Poll::Ready(Ok(granted)),
+                    0 => return Poll::Ready(Err(Closed)),
+                    granted => granted,
                 }
             }
             Stage::Queued(waiter) => {
                 let first = state.waiters.first().as_ref() == Some(&waiter);
-                let enough = count(*bits) >= self.least;
+                let enough = count(*bits) >= request.least;
                 if !enough || !(first || overtakes(*bits) < usize::from(permits.bound)) {
                     self.stage = Stage::Queued(waiter);
                     return Poll::Pending;
                 }
-                let taken = count(*bits).min(self.most);
+                let taken = count(*bits).min(request.most);
                 take(bits, taken);
                 match first {
                     true => new_first(bits),
@@ -600,28 +629,39 @@ impl Acquiring {
                 // One is woken at most, since whoever overtakes is not the first
                 // and the bound is not zero: there is no second round.
                 permits.serve(Section { bits, state, wakes });
-                Poll::Ready(Ok(taken))
+                taken
             }
-            Stage::Done => unreachable!("only a wait that goes on takes a step"),
-        }
+            Stage::Taken | Stage::Done => unreachable!("only a wait that goes on takes a step"),
+        };
+        self.stage = Stage::Taken;
+        *request = Request::exactly(taken);
+        Poll::Ready(Ok(taken))
     }
 
     /// Gives up: leaves the queue, and hands on what it was granted.
-    pub(crate) fn cancel<B: Backend>(&mut self, permits: &Permits<B>) {
-        if let Stage::Queued(waiter) = core::mem::replace(&mut self.stage, Stage::Done) {
-            let mut waiter = Some(waiter);
-            permits.lock.rounds(|section| {
-                let Section { bits, state, wakes } = section;
-                if let Some(waiter) = waiter.take() {
-                    let first = state.waiters.first().as_ref() == Some(&waiter);
-                    let Request { granted, .. } = state.waiters.remove(waiter, wakes);
-                    state.give_back(bits, granted);
-                    if first {
-                        new_first(bits);
-                    }
-                }
-                permits.serve(Section { bits, state, wakes })
-            });
+    #[inline]
+    pub(crate) fn cancel<B: Backend>(&mut self, request: Request, permits: &Permits<B>) {
+        match core::mem::replace(&mut self.stage, Stage::Done) {
+            Stage::Queued(waiter) => cancel(waiter, permits),
+            Stage::Taken => permits.release(request.least),
+            Stage::Created | Stage::Done => {}
         }
     }
+}
+
+#[cold]
+fn cancel<B: Backend>(waiter: Waiter, permits: &Permits<B>) {
+    let mut waiter = Some(waiter);
+    permits.lock.rounds(|section| {
+        let Section { bits, state, wakes } = section;
+        if let Some(waiter) = waiter.take() {
+            let first = state.waiters.first().as_ref() == Some(&waiter);
+            let Wait { granted, .. } = state.waiters.remove(waiter, wakes);
+            state.give_back(bits, granted);
+            if first {
+                new_first(bits);
+            }
+        }
+        permits.serve(Section { bits, state, wakes })
+    });
 }

@@ -306,6 +306,14 @@ unsafe impl<S, A: Atomics> RawStateLock<S> for WordLock<S, A> {
     }
 
     #[inline]
+    fn exchange(&self, old: Bits, new: Bits) -> Result<(), Bits> {
+        match self.word.update(old.to_word(), new.to_word()) {
+            Ok(_) => Ok(()),
+            Err(now) => Err(Bits::of_word(now)),
+        }
+    }
+
+    #[inline]
     fn with<R>(&self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
         let old = self.lock();
         let mut held = Held {
