@@ -250,6 +250,7 @@ mod check;
 #[doc(hidden)]
 pub mod cli;
 mod engine;
+mod erased;
 mod execution;
 mod judge;
 mod plan;

@@ -7,7 +7,8 @@
 use std::cmp::Reverse;
 use std::fmt;
 
-use crate::subject::{Offer, Role, Runs, Subject};
+use crate::erased::AnySubject;
+use crate::subject::{Offer, Role, Runs};
 
 /// One step of a participant: an operation of its role, in a manner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -170,7 +171,7 @@ impl Program {
 
     /// Whether this is the one that is kept of those that differ by an exchange
     /// of equal participants.
-    fn is_canonical<Op>(&self, roles: &[Role<Op>]) -> bool {
+    fn is_canonical(&self, roles: &[Role<()>]) -> bool {
         let mut pairs = self.participants.windows(2).zip(roles.windows(2));
         pairs.all(|(steps, roles)| {
             roles[0].kind != roles[1].kind
@@ -179,11 +180,10 @@ impl Program {
     }
 
     /// Every program of the subject within the bound, smallest first.
-    pub(crate) fn enumerate<S: Subject>(subject: &S, bound: Bound) -> Vec<Self> {
-        let roles = subject.roles(bound.participants);
-        let lines: Vec<_> = roles
-            .iter()
-            .map(|role| lines(subject, role, bound))
+    pub(crate) fn enumerate(subject: &dyn AnySubject, bound: Bound) -> Vec<Self> {
+        let roles = subject.roles();
+        let lines: Vec<_> = (0..roles.len())
+            .map(|who| lines(subject, who, bound))
             .collect();
         let mut programs = vec![Self {
             participants: Vec::new(),
@@ -203,19 +203,19 @@ impl Program {
                 })
                 .collect();
         }
-        programs.retain(|program| !program.is_empty() && program.is_canonical(&roles));
+        programs.retain(|program| !program.is_empty() && program.is_canonical(roles));
         programs.sort_by_cached_key(|program| (program.key(), program.clone()));
         programs
     }
 
     /// One program within the bound, as long as it allows, drawn with `draw`,
     /// which answers a number below the one it is given.
-    pub(crate) fn draw<S: Subject>(
-        subject: &S,
+    pub(crate) fn draw(
+        subject: &dyn AnySubject,
         bound: Bound,
         draw: &mut dyn FnMut(usize) -> usize,
     ) -> Self {
-        let roles = subject.roles(bound.participants);
+        let roles = subject.roles();
         let choices: Vec<_> = roles.iter().map(|role| choices(role, bound)).collect();
         let mut program = Self {
             participants: vec![Vec::new(); roles.len()],
@@ -230,7 +230,7 @@ impl Program {
                 .iter()
                 .copied()
                 .filter(|step| !usual || step.manner == Manner::Await)
-                .filter(|&step| subject.follows(&roles[who], line, step))
+                .filter(|&step| subject.follows(who, line, step))
                 .collect();
             if line.len() == bound.operations || allowed.is_empty() {
                 growing.swap_remove(index);
@@ -242,8 +242,7 @@ impl Program {
     }
 
     /// The programs that are one step smaller, or simpler in one step.
-    pub(crate) fn smaller<S: Subject>(&self, subject: &S) -> Vec<Self> {
-        let roles = subject.roles(self.participants.len());
+    pub(crate) fn smaller(&self, subject: &dyn AnySubject) -> Vec<Self> {
         let mut smaller = Vec::new();
         for (who, line) in self.participants.iter().enumerate() {
             for (index, step) in line.iter().enumerate() {
@@ -259,8 +258,8 @@ impl Program {
         }
         smaller.retain(|program| {
             !program.is_empty()
-                && program.participants.iter().zip(&roles).all(|(line, role)| {
-                    (0..line.len()).all(|index| subject.follows(role, &line[..index], line[index]))
+                && program.participants.iter().enumerate().all(|(who, line)| {
+                    (0..line.len()).all(|index| subject.follows(who, &line[..index], line[index]))
                 })
         });
         smaller
@@ -268,7 +267,7 @@ impl Program {
 
     /// The program as text, which [`parse`](Self::parse) reads.
     #[must_use]
-    pub(crate) fn text<Op>(&self, roles: &[Role<Op>]) -> String {
+    pub(crate) fn text(&self, roles: &[Role<()>]) -> String {
         let lines: Vec<String> = self
             .participants
             .iter()
@@ -283,7 +282,7 @@ impl Program {
 
     /// Reads a program from text. None where it names what the roles have not.
     #[must_use]
-    pub(crate) fn parse<Op>(text: &str, roles: &[Role<Op>]) -> Option<Self> {
+    pub(crate) fn parse(text: &str, roles: &[Role<()>]) -> Option<Self> {
         let lines: Vec<&str> = text.split('/').collect();
         if lines.len() != roles.len() {
             return None;
@@ -313,7 +312,7 @@ impl Step {
         }
     }
 
-    fn parse<Op>(text: &str, role: &Role<Op>) -> Option<Self> {
+    fn parse(text: &str, role: &Role<()>) -> Option<Self> {
         let (name, manner) = match text.split_once('.') {
             Some((name, manner)) => (name, Manner::by_name(manner)?),
             None => (text, Manner::Await),
@@ -324,8 +323,8 @@ impl Step {
 }
 
 /// The steps that a role can take within the bound.
-fn choices<Op>(role: &Role<Op>, bound: Bound) -> Vec<Step> {
-    let manners = |offer: &Offer<Op>| -> Vec<Manner> {
+fn choices(role: &Role<()>, bound: Bound) -> Vec<Step> {
+    let manners = |offer: &Offer<()>| -> Vec<Manner> {
         match offer.manner {
             Runs::Blocking if !bound.blocking => Vec::new(),
             Runs::AtOnce | Runs::Blocking => vec![Manner::Await],
@@ -349,16 +348,16 @@ fn choices<Op>(role: &Role<Op>, bound: Bound) -> Vec<Step> {
         .collect()
 }
 
-/// Every list of steps of a role within the bound.
-fn lines<S: Subject>(subject: &S, role: &Role<S::Op>, bound: Bound) -> Vec<Vec<Step>> {
-    let choices = choices(role, bound);
+/// Every list of steps of a participant within the bound.
+fn lines(subject: &dyn AnySubject, who: usize, bound: Bound) -> Vec<Vec<Step>> {
+    let choices = choices(&subject.roles()[who], bound);
     let mut lines = vec![Vec::new()];
     let mut grown = 0;
     for _ in 0..bound.operations.min(bound.total) {
         let longest = lines.len();
         for index in grown..longest {
             for &step in &choices {
-                if subject.follows(role, &lines[index], step) {
+                if subject.follows(who, &lines[index], step) {
                     let mut line = lines[index].clone();
                     line.push(step);
                     lines.push(line);

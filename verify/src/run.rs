@@ -8,10 +8,11 @@ use std::time::Instant;
 use reveille::protocol::{Loom, LoomWord, Native, Observed, Shuttle};
 
 use crate::engine::{self, Explored, Failure, Job, Limits};
+use crate::erased::{AnySubject, erase};
 use crate::execution::{Probe, Unwatched};
 use crate::plan::{Mode, Plan, Profile};
 use crate::program::Program;
-use crate::subject::{Family, Subject};
+use crate::subject::Family;
 use crate::token::Token;
 use crate::trace;
 use crate::verdict::{Counterexample, Report, Verdict};
@@ -64,12 +65,13 @@ impl<F: Family> Entry for Of<F> {
     }
 
     fn roles(&self) -> Vec<(String, Vec<String>)> {
-        let roles = self.0.on::<Native>().roles(2);
-        let names = engine::names(&roles);
+        // They are the same over every backend.
+        let subject = over_backend(&self.0, Mode::Steps, 2);
+        let roles = subject.roles();
         let ops = roles
             .iter()
             .map(|role| role.ops.iter().map(|offer| offer.name.to_owned()).collect());
-        names.into_iter().zip(ops).collect()
+        engine::names(roles).into_iter().zip(ops).collect()
     }
 }
 
@@ -81,116 +83,88 @@ pub(crate) fn run<F: Family>(
     plan: &Plan,
     watch: &Watch,
 ) -> Report {
-    let all = RunAll {
-        name,
-        mode,
-        plan,
-        watch,
-    };
-    dispatch(family, mode, all)
+    let subject = over_backend(family, mode, plan.bound.participants);
+    run_all(&subject, name, mode, plan, watch)
 }
 
 /// Runs one execution of a family again.
 pub(crate) fn replay<F: Family>(family: &F, token: &Token) -> Result<Counterexample, String> {
-    dispatch(family, token.mode, Replay { token })
+    let participants = token.program.split('/').count();
+    run_again(&over_backend(family, token.mode, participants), token)
 }
 
-/// Something to be done with a subject and the engine of a mode.
-trait Task {
-    type Output;
-
-    fn with<S: Subject>(
-        self,
-        subject: S,
-        explore: impl Fn(&Arc<Job<S>>, Limits) -> Explored + Sync,
-    ) -> Self::Output;
-}
-
-/// Finds the backend and the engine of a mode.
-fn dispatch<F: Family, T: Task>(family: &F, mode: Mode, task: T) -> T::Output {
-    use engine::{loom, sequential, shuttle, stress};
+/// The subject that a mode runs: of the family, over the backend of the mode.
+fn over_backend<F: Family>(family: &F, mode: Mode, participants: usize) -> Arc<dyn AnySubject> {
     match mode {
-        Mode::Steps => task.with(family.on::<Observed<Native, Probe>>(), sequential::explore),
-        Mode::Sections => task.with(family.on::<Observed<Loom, Probe>>(), loom::explore),
-        Mode::Accesses => task.with(family.on::<Observed<LoomWord, Probe>>(), loom::explore),
-        Mode::Threads => task.with(family.on::<Observed<Native, Unwatched>>(), stress::explore),
+        Mode::Steps => erase(family.on::<Observed<Native, Probe>>(), participants),
+        Mode::Sections => erase(family.on::<Observed<Loom, Probe>>(), participants),
+        Mode::Accesses => erase(family.on::<Observed<LoomWord, Probe>>(), participants),
         Mode::Exhaustive | Mode::Random | Mode::Pct => {
-            let how = match mode {
-                Mode::Exhaustive => shuttle::Mode::Exhaustive,
-                Mode::Random => shuttle::Mode::Random,
-                _ => shuttle::Mode::Pct(3),
-            };
-            task.with(
-                family.on::<Observed<Shuttle, Probe>>(),
-                move |job, limits| shuttle::explore(job, how, limits),
-            )
+            erase(family.on::<Observed<Shuttle, Probe>>(), participants)
         }
+        Mode::Threads => erase(family.on::<Observed<Native, Unwatched>>(), participants),
     }
 }
 
-struct RunAll<'a> {
-    name: &'a str,
-    mode: Mode,
-    plan: &'a Plan,
-    watch: &'a Watch,
+/// Explores one program by the engine of a mode.
+fn explore(mode: Mode, job: &Arc<Job>, limits: Limits) -> Explored {
+    use engine::{loom, sequential, shuttle, stress};
+    match mode {
+        Mode::Steps => sequential::explore(job, limits),
+        Mode::Sections | Mode::Accesses => loom::explore(job, limits),
+        Mode::Exhaustive => shuttle::explore(job, shuttle::Mode::Exhaustive, limits),
+        Mode::Random => shuttle::explore(job, shuttle::Mode::Random, limits),
+        Mode::Pct => shuttle::explore(job, shuttle::Mode::Pct(3), limits),
+        Mode::Threads => stress::explore(job, limits),
+    }
 }
 
-impl Task for RunAll<'_> {
-    type Output = Report;
+/// Runs one mode over all programs of a subject.
+fn run_all(
+    subject: &Arc<dyn AnySubject>,
+    name: &str,
+    mode: Mode,
+    plan: &Plan,
+    watch: &Watch,
+) -> Report {
+    let begun = Instant::now();
+    let programs = match plan.drawn {
+        None => Program::enumerate(&**subject, plan.bound),
+        Some(number) => draw(&**subject, plan, number),
+    };
+    watch.total.store(programs.len() as u64, Ordering::Relaxed);
+    let found = explore_all(subject, &programs, mode, plan, watch);
 
-    fn with<S: Subject>(
-        self,
-        subject: S,
-        explore: impl Fn(&Arc<Job<S>>, Limits) -> Explored + Sync,
-    ) -> Report {
-        let Self {
-            name,
-            mode,
-            plan,
-            watch,
-        } = self;
-        let begun = Instant::now();
-        let programs = match plan.drawn {
-            None => Program::enumerate(&subject, plan.bound),
-            Some(number) => draw(&subject, plan, number),
-        };
-        watch.total.store(programs.len() as u64, Ordering::Relaxed);
-        let subject = Arc::new(subject);
-        let roles = Arc::new(subject.roles(plan.bound.participants));
-        let found = explore_all(&subject, &roles, &programs, mode, plan, &explore, watch);
-
-        let verdict = match (mode.best(), found.exhausted) {
-            (Verdict::Sampled, _) => Verdict::Sampled,
-            (_, true) => Verdict::Complete,
-            (_, false) => Verdict::Bounded,
-        };
-        let failures = found
-            .failure
-            .map(|(index, limits, failure)| {
-                let failing = Failing {
-                    name,
-                    mode,
-                    program: programs[index].clone(),
-                    limits,
-                    failure,
-                };
-                failing
-                    .shrink(&subject, plan, &explore)
-                    .tell(&subject, &explore)
-            })
-            .into_iter()
-            .collect();
-        Report {
-            subject: name.to_owned(),
-            engine: mode.engine().name().to_owned(),
-            mode: mode.name().to_owned(),
-            verdict,
-            bound: plan.text(),
-            programs: found.programs,
-            executions: found.executions,
-            failures,
-            seconds: begun.elapsed(),
-        }
+    let verdict = match (mode.best(), found.exhausted) {
+        (Verdict::Sampled, _) => Verdict::Sampled,
+        (_, true) => Verdict::Complete,
+        (_, false) => Verdict::Bounded,
+    };
+    let failures = found
+        .failure
+        .map(|(index, limits, failure)| {
+            let failing = Failing {
+                subject,
+                name,
+                mode,
+                program: programs[index].clone(),
+                limits,
+                failure,
+            };
+            failing.shrink(plan).tell()
+        })
+        .into_iter()
+        .collect();
+    Report {
+        subject: name.to_owned(),
+        engine: mode.engine().name().to_owned(),
+        mode: mode.name().to_owned(),
+        verdict,
+        bound: plan.text(),
+        programs: found.programs,
+        executions: found.executions,
+        failures,
+        seconds: begun.elapsed(),
     }
 }
 
@@ -205,13 +179,11 @@ struct Found {
 
 /// Explores programs side by side. After a failure only smaller ones are still
 /// explored, so that the first is the one that is found.
-fn explore_all<S: Subject>(
-    subject: &Arc<S>,
-    roles: &Arc<Vec<crate::subject::Role<S::Op>>>,
+fn explore_all(
+    subject: &Arc<dyn AnySubject>,
     programs: &[Program],
     mode: Mode,
     plan: &Plan,
-    explore: &(impl Fn(&Arc<Job<S>>, Limits) -> Explored + Sync),
     watch: &Watch,
 ) -> Found {
     let order = mode.order();
@@ -226,14 +198,8 @@ fn explore_all<S: Subject>(
                 return;
             }
             let limits = limits(plan, index as u64);
-            let job = Job::new(
-                subject.clone(),
-                roles.clone(),
-                programs[index].clone(),
-                order,
-                None,
-            );
-            let explored = explore(&job, limits);
+            let job = Job::new(subject.clone(), programs[index].clone(), order, None);
+            let explored = explore(mode, &job, limits);
             watch.programs.fetch_add(1, Ordering::Relaxed);
             watch
                 .executions
@@ -282,7 +248,7 @@ fn limits(plan: &Plan, seed: u64) -> Limits {
 
 /// So many different programs, each of the bound's full length; always the same
 /// ones.
-fn draw<S: Subject>(subject: &S, plan: &Plan, number: u64) -> Vec<Program> {
+fn draw(subject: &dyn AnySubject, plan: &Plan, number: u64) -> Vec<Program> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut draw = |below: usize| {
         // Marsaglia's xorshift: all that is asked of it is to be the same
@@ -308,6 +274,7 @@ fn draw<S: Subject>(subject: &S, plan: &Plan, number: u64) -> Vec<Program> {
 
 /// A failing program, on its way to a counterexample.
 struct Failing<'a> {
+    subject: &'a Arc<dyn AnySubject>,
     name: &'a str,
     mode: Mode,
     program: Program,
@@ -319,18 +286,13 @@ impl Failing<'_> {
     /// The smallest program that fails, in whatever way: what went wrong is
     /// told best by it. Programs that were enumerated are the smallest already;
     /// of these, the fewest preemptions that fail in the same way.
-    fn shrink<S: Subject>(
-        mut self,
-        subject: &Arc<S>,
-        plan: &Plan,
-        explore: &impl Fn(&Arc<Job<S>>, Limits) -> Explored,
-    ) -> Self {
+    fn shrink(mut self, plan: &Plan) -> Self {
         while plan.drawn.is_some() {
             let smaller = self
                 .program
-                .smaller(&**subject)
+                .smaller(&**self.subject)
                 .into_iter()
-                .find_map(|program| self.fails(subject, program, self.limits, explore));
+                .find_map(|program| self.fails(program, self.limits));
             match smaller {
                 Some(smaller) => self = smaller,
                 None => break,
@@ -343,7 +305,7 @@ impl Failing<'_> {
                     preemptions: Some(preemptions),
                     ..self.limits
                 };
-                self.fails(subject, self.program.clone(), limits, explore)
+                self.fails(self.program.clone(), limits)
                     .filter(|fewer| fewer.failure.violation.class == class)
             });
             self = fewest.unwrap_or(self);
@@ -351,33 +313,21 @@ impl Failing<'_> {
         self
     }
 
-    fn fails<S: Subject>(
-        &self,
-        subject: &Arc<S>,
-        program: Program,
-        limits: Limits,
-        explore: &impl Fn(&Arc<Job<S>>, Limits) -> Explored,
-    ) -> Option<Self> {
-        let roles = Arc::new(subject.roles(program.participants.len()));
-        let job = Job::new(subject.clone(), roles, program, self.mode.order(), None);
-        let failure = explore(&job, limits).failure?;
+    fn fails(&self, program: Program, limits: Limits) -> Option<Self> {
+        let job = self.job(program.clone(), None);
+        let failure = explore(self.mode, &job, limits).failure?;
         Some(Self {
-            name: self.name,
-            mode: self.mode,
-            program: job.program.clone(),
+            program,
             limits,
             failure,
+            ..*self
         })
     }
 
     /// Runs the failing execution once more, traced, and tells of it.
-    fn tell<S: Subject>(
-        self,
-        subject: &Arc<S>,
-        explore: &impl Fn(&Arc<Job<S>>, Limits) -> Explored,
-    ) -> Counterexample {
-        let roles = Arc::new(subject.roles(self.program.participants.len()));
-        let text = self.program.text(&roles);
+    fn tell(self) -> Counterexample {
+        let roles = self.subject.roles();
+        let text = self.program.text(roles);
         let token = Token {
             subject: self.name.to_owned(),
             mode: self.mode,
@@ -386,16 +336,10 @@ impl Failing<'_> {
             seed: self.limits.seed,
             execution: self.failure.execution,
         };
-        let names = engine::names(&roles);
+        let names = engine::names(roles);
         let traced = Some(self.failure.execution);
-        let job = Job::new(
-            subject.clone(),
-            roles,
-            self.program,
-            self.mode.order(),
-            traced,
-        );
-        let again = explore(&job, self.limits).failure;
+        let job = self.job(self.program.clone(), traced);
+        let again = explore(self.mode, &job, self.limits).failure;
         let (table, repeats) = match &again {
             Some(again) => (
                 engine::draw(&job, again),
@@ -422,56 +366,40 @@ impl Failing<'_> {
             table,
         }
     }
-}
 
-struct Replay<'a> {
-    token: &'a Token,
-}
-
-impl Task for Replay<'_> {
-    type Output = Result<Counterexample, String>;
-
-    fn with<S: Subject>(
-        self,
-        subject: S,
-        explore: impl Fn(&Arc<Job<S>>, Limits) -> Explored + Sync,
-    ) -> Self::Output {
-        let token = self.token;
-        let participants = token.program.split('/').count();
-        let roles = Arc::new(subject.roles(participants));
-        let program = Program::parse(&token.program, &roles).ok_or_else(|| {
-            format!(
-                "the replay token is of another version: {} has no program `{}`",
-                token.subject, token.program
-            )
-        })?;
-        let limits = Limits {
-            executions: token.execution,
-            preemptions: token.preemptions,
-            seed: token.seed,
-        };
-        let subject = Arc::new(subject);
-        let job = Job::new(
-            subject.clone(),
-            roles,
-            program.clone(),
-            token.mode.order(),
-            None,
-        );
-        let explored = explore(&job, limits);
-        let failure = explored.failure.ok_or_else(|| {
-            format!(
-                "the program `{}` of {} did not fail in {} executions",
-                token.program, token.subject, explored.executions
-            )
-        })?;
-        let failing = Failing {
-            name: &token.subject,
-            mode: token.mode,
-            program,
-            limits,
-            failure,
-        };
-        Ok(failing.tell(&subject, &explore))
+    fn job(&self, program: Program, traced: Option<u64>) -> Arc<Job> {
+        Job::new(self.subject.clone(), program, self.mode.order(), traced)
     }
+}
+
+/// Runs the execution of a token.
+fn run_again(subject: &Arc<dyn AnySubject>, token: &Token) -> Result<Counterexample, String> {
+    let program = Program::parse(&token.program, subject.roles()).ok_or_else(|| {
+        format!(
+            "the replay token is of another version: {} has no program `{}`",
+            token.subject, token.program
+        )
+    })?;
+    let limits = Limits {
+        executions: token.execution,
+        preemptions: token.preemptions,
+        seed: token.seed,
+    };
+    let job = Job::new(subject.clone(), program.clone(), token.mode.order(), None);
+    let explored = explore(token.mode, &job, limits);
+    let failure = explored.failure.ok_or_else(|| {
+        format!(
+            "the program `{}` of {} did not fail in {} executions",
+            token.program, token.subject, explored.executions
+        )
+    })?;
+    let failing = Failing {
+        subject,
+        name: &token.subject,
+        mode: token.mode,
+        program,
+        limits,
+        failure,
+    };
+    Ok(failing.tell())
 }

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex};
 use super::{Explored, Failure, Job, Limits, Run};
 use crate::execution::{Execution, Threads, panic_text};
 use crate::quiet;
-use crate::subject::Subject;
 use crate::verdict::{Class, Violation};
 
 /// Ends an exploration: enough has been seen.
@@ -52,7 +51,7 @@ impl Threads for LoomThreads {
 }
 
 /// Explores one program.
-pub(crate) fn explore<S: Subject>(job: &Arc<Job<S>>, limits: Limits) -> Explored {
+pub(crate) fn explore(job: &Arc<Job>, limits: Limits) -> Explored {
     let mut builder = loom::model::Builder::new();
     builder.max_threads = job.participants().max(2);
     builder.max_branches = 10_000;
@@ -105,7 +104,7 @@ fn first_line(text: &str) -> String {
 }
 
 /// One execution; the first participant runs on loom's main thread.
-fn execute<S: Subject>(job: &Arc<Job<S>>) -> Result<(), ()> {
+fn execute(job: &Arc<Job>) -> Result<(), ()> {
     let (run, bodies) = Run::begin(job, Box::<LoomThreads>::default(), false);
     let mut bodies = bodies.into_iter().enumerate();
     let first = bodies.next();

@@ -10,24 +10,27 @@
 //! | `stress` | `threads` | as they come, on real threads over `Native` |
 //!
 //! All of them run the same participants ([`participate`]) in the same
-//! [`Execution`] and have the same judge; an engine decides who goes on when.
+//! [`Execution`] and have the same judge; an engine decides who goes on when. None
+//! of this depends on the types of the subject, which is [`AnySubject`] here.
 
 pub(crate) mod loom;
 pub(crate) mod sequential;
 pub(crate) mod shuttle;
 pub(crate) mod stress;
 
+use std::any::Any;
 use std::future::{Future, pending};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
+use crate::erased::{Actor, Answer, AnySubject};
 use crate::execution::{Execution, Resumed, Stopped, Threads};
-use crate::judge::{Operation, Order, judge};
+use crate::judge::{Operation, Order};
 use crate::program::{Manner, Program, Step};
 use crate::spec::Call;
-use crate::subject::{Role, Started, Subject};
+use crate::subject::{Role, Started};
 use crate::trace::{self, Event};
 use crate::verdict::Violation;
 
@@ -62,29 +65,26 @@ pub(crate) struct Failure {
 }
 
 /// One program of one subject, on its way through an engine.
-pub(crate) struct Job<S: Subject> {
-    pub(crate) subject: Arc<S>,
-    pub(crate) roles: Arc<Vec<Role<S::Op>>>,
+pub(crate) struct Job {
+    subject: Arc<dyn AnySubject>,
     pub(crate) program: Program,
     /// The order in which its operations must be explained.
-    pub(crate) order: Order,
+    order: Order,
     /// The execution to trace.
-    pub(crate) traced: Option<u64>,
+    traced: Option<u64>,
     executions: AtomicU64,
     failure: Mutex<Option<Failure>>,
 }
 
-impl<S: Subject> Job<S> {
+impl Job {
     pub(crate) fn new(
-        subject: Arc<S>,
-        roles: Arc<Vec<Role<S::Op>>>,
+        subject: Arc<dyn AnySubject>,
         program: Program,
         order: Order,
         traced: Option<u64>,
     ) -> Arc<Self> {
         Arc::new(Self {
             subject,
-            roles,
             program,
             order,
             traced,
@@ -135,18 +135,18 @@ impl<S: Subject> Job<S> {
 pub(crate) type Remains = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// One execution, on its way.
-pub(crate) struct Run<S: Subject> {
-    job: Arc<Job<S>>,
+pub(crate) struct Run {
+    job: Arc<Job>,
     number: u64,
     execution: Arc<Execution>,
     /// What each participant's operations answered.
-    rets: Vec<Mutex<Vec<Option<S::Ret>>>>,
+    rets: Vec<Mutex<Vec<Option<Answer>>>>,
 }
 
-impl<S: Subject> Run<S> {
+impl Run {
     /// Begins an execution on this thread.
     pub(crate) fn begin(
-        job: &Arc<Job<S>>,
+        job: &Arc<Job>,
         threads: Box<dyn Threads>,
         stepped: bool,
     ) -> (Arc<Self>, Vec<Remains>) {
@@ -162,7 +162,7 @@ impl<S: Subject> Run<S> {
         });
         let bodies = job
             .subject
-            .actors(participants)
+            .actors()
             .into_iter()
             .enumerate()
             .map(|(who, actor)| Box::pin(participate(run.clone(), who, actor)) as Remains)
@@ -217,49 +217,52 @@ impl<S: Subject> Run<S> {
     }
 
     fn judge(&self) -> Result<(), Violation> {
-        let history: Vec<Vec<_>> = (0..self.job.participants())
+        let job = &self.job;
+        let history = (0..job.participants())
             .map(|who| {
-                let rets = self.rets[who]
-                    .lock()
-                    .unwrap_or_else(|poison| poison.into_inner());
-                let role = &self.job.roles[who];
+                let mut rets = self.rets(who);
+                let role = &job.subject.roles()[who];
                 self.execution
                     .calls(who)
                     .into_iter()
-                    .zip(&self.job.program.participants[who])
+                    .zip(&job.program.participants[who])
                     .enumerate()
                     .map(|(index, (record, step))| Operation {
-                        op: &role.ops[step.op].op,
+                        op: &step.op,
                         name: step.text(role),
                         record,
-                        ret: rets.get(index).cloned().flatten(),
+                        ret: rets.get_mut(index).and_then(Option::take),
                     })
                     .collect()
             })
             .collect();
-        judge(&self.job.subject.spec(), &history, self.job.order)
+        job.subject.judge(history, job.order)
     }
 
-    fn answer(&self, who: usize, index: usize, ret: S::Ret) {
+    fn answer(&self, who: usize, index: usize, ret: Answer) {
         self.execution.done(who, || format!("{ret:?}"));
-        let mut rets = self.rets[who]
-            .lock()
-            .unwrap_or_else(|poison| poison.into_inner());
-        rets.resize(index, None);
+        let mut rets = self.rets(who);
+        rets.resize_with(index, || None);
         rets.push(Some(ret));
+    }
+
+    fn rets(&self, who: usize) -> MutexGuard<'_, Vec<Option<Answer>>> {
+        self.rets[who]
+            .lock()
+            .unwrap_or_else(|poison| poison.into_inner())
     }
 }
 
 /// A participant: the same under every engine. It never completes, but keeps
 /// what it holds until it is dropped.
-async fn participate<S: Subject>(run: Arc<Run<S>>, who: usize, mut actor: S::Actor) {
+async fn participate(run: Arc<Run>, who: usize, mut actor: Actor) {
     let execution = &run.execution;
     let steps = &run.job.program.participants[who];
     for (index, &step) in steps.iter().enumerate() {
         if index > 0 {
             execution.boundary().await;
         }
-        perform(&run, who, index, step, &mut actor).await;
+        perform(&run, who, index, step, &mut *actor).await;
     }
     execution.end(who);
     pending::<()>().await;
@@ -267,22 +270,21 @@ async fn participate<S: Subject>(run: Arc<Run<S>>, who: usize, mut actor: S::Act
 
 /// One step of a participant. Does not return from an operation that waits in
 /// vain.
-async fn perform<S: Subject>(
-    run: &Arc<Run<S>>,
+async fn perform(
+    run: &Arc<Run>,
     who: usize,
     index: usize,
     step: Step,
-    actor: &mut S::Actor,
+    actor: &mut (dyn Any + Send),
 ) {
     let execution = &run.execution;
-    let role = &run.job.roles[who];
-    let offer = &role.ops[step.op];
+    let role = &run.job.subject.roles()[who];
     let call = Call {
         who,
         index,
-        op: &offer.op,
+        op: &step.op,
     };
-    execution.call(who, offer.leaves, || step.text(role));
+    execution.call(who, role.ops[step.op].leaves, || step.text(role));
     let value = || execution.value(call.value());
     let mut future = match execution.run(who, || run.job.subject.start(actor, call, &value)) {
         Ok(Started::Done(ret)) => return run.answer(who, index, ret),
@@ -356,18 +358,18 @@ async fn wait_in_vain(execution: &Execution, who: usize) {
 }
 
 /// Draws the trace of a failure.
-pub(crate) fn draw<S: Subject>(job: &Job<S>, failure: &Failure) -> String {
-    let names = names(&job.roles);
+pub(crate) fn draw(job: &Job, failure: &Failure) -> String {
+    let names = names(job.subject.roles());
     trace::draw(&failure.trace, &names, &|bits| job.subject.describe(bits))
 }
 
 /// The names of the participants; those of the same name are numbered.
-pub(crate) fn names<Op>(roles: &[Role<Op>]) -> Vec<String> {
+pub(crate) fn names(roles: &[Role<()>]) -> Vec<String> {
     roles
         .iter()
         .enumerate()
         .map(|(index, role)| {
-            let same = |roles: &[Role<Op>]| roles.iter().filter(|r| r.name == role.name).count();
+            let same = |roles: &[Role<()>]| roles.iter().filter(|r| r.name == role.name).count();
             match same(roles) {
                 1 => role.name.to_owned(),
                 _ => format!("{} {}", role.name, same(&roles[..=index])),

@@ -11,7 +11,6 @@ use std::task::{Context, Waker};
 use super::{Explored, Job, Limits, Remains, Run};
 use crate::execution::{Execution, Threads};
 use crate::quiet;
-use crate::subject::Subject;
 
 /// Who takes a step now.
 #[derive(Clone, Default)]
@@ -32,7 +31,7 @@ impl Threads for OneThread {
 }
 
 /// Explores one program.
-pub(crate) fn explore<S: Subject>(job: &Arc<Job<S>>, limits: Limits) -> Explored {
+pub(crate) fn explore(job: &Arc<Job>, limits: Limits) -> Explored {
     // The choices of the last execution: which of how many.
     let mut path: Vec<(usize, usize)> = Vec::new();
     let exhausted = quiet::quietly(|| {
@@ -53,7 +52,7 @@ pub(crate) fn explore<S: Subject>(job: &Arc<Job<S>>, limits: Limits) -> Explored
     job.explored(exhausted)
 }
 
-fn execute<S: Subject>(job: &Arc<Job<S>>, path: &mut Vec<(usize, usize)>) -> Result<(), ()> {
+fn execute(job: &Arc<Job>, path: &mut Vec<(usize, usize)>) -> Result<(), ()> {
     let turn = OneThread::default();
     let (run, mut bodies) = Run::begin(job, Box::new(turn.clone()), true);
     let execution = Execution::current().expect("the run has just begun");

@@ -17,7 +17,6 @@ use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
 use super::{Explored, Failure, Job, Limits, Run};
 use crate::execution::{Access, Execution, Threads, panic_text};
 use crate::quiet;
-use crate::subject::Subject;
 use crate::verdict::{Class, Violation};
 
 /// Participants are shuttle's tasks, in the order in which they were spawned.
@@ -50,7 +49,7 @@ pub(crate) enum Mode {
 }
 
 /// Explores one program.
-pub(crate) fn explore<S: Subject>(job: &Arc<Job<S>>, mode: Mode, limits: Limits) -> Explored {
+pub(crate) fn explore(job: &Arc<Job>, mode: Mode, limits: Limits) -> Explored {
     let exhausted = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let executions = usize::try_from(limits.executions).unwrap_or(usize::MAX);
     let behind: Box<dyn Scheduler + Send> = match mode {
@@ -106,7 +105,7 @@ pub(crate) fn explore<S: Subject>(job: &Arc<Job<S>>, mode: Mode, limits: Limits)
     job.explored(exhausted.load(std::sync::atomic::Ordering::Relaxed))
 }
 
-fn execute<S: Subject>(job: &Arc<Job<S>>) {
+fn execute(job: &Arc<Job>) {
     let (run, bodies) = Run::begin(job, Box::new(ShuttleThreads), false);
     let mut bodies = bodies.into_iter().enumerate();
     let first = bodies.next();

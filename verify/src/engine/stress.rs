@@ -11,7 +11,6 @@ use std::thread::Thread;
 use super::{Explored, Job, Limits, Run};
 use crate::execution::Threads;
 use crate::quiet;
-use crate::subject::Subject;
 
 thread_local! {
     static ME: Cell<usize> = const { Cell::new(0) };
@@ -46,7 +45,7 @@ impl Threads for StdThreads {
 }
 
 /// Runs one program again and again.
-pub(crate) fn explore<S: Subject>(job: &Arc<Job<S>>, limits: Limits) -> Explored {
+pub(crate) fn explore(job: &Arc<Job>, limits: Limits) -> Explored {
     while job.executions() < limits.executions {
         let threads = StdThreads(Mutex::new(vec![None; job.participants()]));
         let (run, bodies) = Run::begin(job, Box::new(threads), false);

@@ -1,10 +1,12 @@
 //! Programs: all of them, once, smallest first.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use reveille::protocol::Native;
 
 use super::numbers;
+use crate::erased::{AnySubject, erase};
 use crate::execution::Value;
 use crate::plan::{Mode, Plan, Profile};
 use crate::program::{Bound, Manner, Program, Step};
@@ -73,11 +75,13 @@ const OTHER: Offer<()> = Offer::at_once("other", ());
 const WAIT: Offer<()> = Offer::future("wait", ());
 const BLOCK: Offer<()> = Offer::blocking("block", ());
 
-fn toy(roles: Vec<Role<()>>) -> Toy {
-    Toy {
+fn toy(roles: Vec<Role<()>>) -> Arc<dyn AnySubject> {
+    let participants = roles.len();
+    let toy = Toy {
         roles,
         ordered: false,
-    }
+    };
+    erase(toy, participants)
 }
 
 const BOUND: Bound = Bound {
@@ -89,8 +93,8 @@ const BOUND: Bound = Bound {
     hostile: true,
 };
 
-fn count(subject: &Toy, bound: Bound) -> usize {
-    Program::enumerate(subject, bound).len()
+fn count(subject: &Arc<dyn AnySubject>, bound: Bound) -> usize {
+    Program::enumerate(&**subject, bound).len()
 }
 
 /// Counted by hand.
@@ -139,17 +143,18 @@ fn there_are_as_many_as_there_should_be() {
 
 #[test]
 fn only_what_may_follow_does() {
-    let subject = Toy {
+    let toy = Toy {
         roles: vec![role(0, &[ONCE, OTHER])],
         ordered: true,
     };
+    let subject = erase(toy, 1);
     let bound = Bound {
         operations: 3,
         ..BOUND
     };
-    let texts: Vec<_> = Program::enumerate(&subject, bound)
+    let texts: Vec<_> = Program::enumerate(&*subject, bound)
         .iter()
-        .map(|program| program.text(&subject.roles))
+        .map(|program| program.text(subject.roles()))
         .collect();
     assert_eq!(texts, ["once", "once,other", "once,other,other"]);
 }
@@ -167,8 +172,8 @@ fn of_programs_that_differ_by_an_exchange_one_is_there() {
         ..BOUND
     };
     // All different: every program there is.
-    let all = Program::enumerate(&subject([0, 1, 2]), bound);
-    let kept = Program::enumerate(&subject([0, 0, 0]), bound);
+    let all = Program::enumerate(&*subject([0, 1, 2]), bound);
+    let kept = Program::enumerate(&*subject([0, 0, 0]), bound);
     let sorted = |program: &Program| {
         let mut lines = program.participants.clone();
         lines.sort();
@@ -183,44 +188,44 @@ fn of_programs_that_differ_by_an_exchange_one_is_there() {
 
 #[test]
 fn the_smallest_come_first_and_none_twice() {
-    fn check<S: Subject>(subject: &S, bound: Bound) {
-        let roles = subject.roles(bound.participants);
-        let programs = Program::enumerate(subject, bound);
+    fn check(subject: impl Subject, bound: Bound) {
+        let subject = erase(subject, bound.participants);
+        let programs = Program::enumerate(&*subject, bound);
         assert!(programs.is_sorted_by_key(Program::len));
         let different: HashSet<_> = programs.iter().collect();
         assert_eq!(different.len(), programs.len());
         for program in &programs {
-            within(subject, bound, program);
-            let text = program.text(&roles);
-            assert_eq!(Program::parse(&text, &roles).as_ref(), Some(program));
+            within(&*subject, bound, program);
+            let text = program.text(subject.roles());
+            let parsed = Program::parse(&text, subject.roles());
+            assert_eq!(parsed.as_ref(), Some(program));
         }
     }
     for mode in [Mode::Steps, Mode::Sections, Mode::Accesses] {
         let bound = Plan::of(mode, Profile::Quick).bound;
-        check(&Oneshot.on::<Native>(), bound);
-        check(&Lock.on::<Native>(), bound);
+        check(Oneshot.on::<Native>(), bound);
+        check(Lock.on::<Native>(), bound);
         let small = Bound {
             total: 3,
             unusual: 1,
             ..bound
         };
-        check(&Notifies.on::<Native>(), small);
+        check(Notifies.on::<Native>(), small);
     }
 }
 
 /// Whether a program keeps to a bound and to what its subject allows.
-fn within<S: Subject>(subject: &S, bound: Bound, program: &Program) {
-    let roles = subject.roles(bound.participants);
-    let text = program.text(&roles);
+fn within(subject: &dyn AnySubject, bound: Bound, program: &Program) {
+    let text = program.text(subject.roles());
     let steps = || program.participants.iter().flatten();
     let unusual = steps().filter(|step| step.manner != Manner::Await).count();
     assert!(!program.is_empty());
     assert!(program.len() <= bound.total, "{text} is too long");
     assert!(unusual <= bound.unusual, "{text} is too unusual");
-    for (line, role) in program.participants.iter().zip(&roles) {
+    for (who, line) in program.participants.iter().enumerate() {
         assert!(line.len() <= bound.operations, "{text} is too long");
         for (index, step) in line.iter().enumerate() {
-            let follows = subject.follows(role, &line[..index], *step);
+            let follows = subject.follows(who, &line[..index], *step);
             assert!(follows, "{text} is not allowed");
             let hostile = matches!(step.manner, Manner::Hostile(_));
             assert!(bound.hostile || !hostile, "{text} panics");
@@ -262,14 +267,16 @@ fn what_is_drawn_is_within_the_bound() {
         },
     ];
     for bound in bounds {
+        let lock = erase(Lock.on::<Native>(), bound.participants);
+        let oneshot = erase(Oneshot.on::<Native>(), bound.participants);
         let mut draw = numbers(7);
         let mut longest = 0;
         for _ in 0..1_000 {
-            let program = Program::draw(&Lock.on::<Native>(), bound, &mut draw);
-            within(&Lock.on::<Native>(), bound, &program);
+            let program = Program::draw(&*lock, bound, &mut draw);
+            within(&*lock, bound, &program);
             longest = longest.max(program.len());
-            let program = Program::draw(&Oneshot.on::<Native>(), bound, &mut draw);
-            within(&Oneshot.on::<Native>(), bound, &program);
+            let program = Program::draw(&*oneshot, bound, &mut draw);
+            within(&*oneshot, bound, &program);
         }
         assert_eq!(longest, bound.total, "the bound is made use of");
     }
@@ -277,8 +284,8 @@ fn what_is_drawn_is_within_the_bound() {
 
 #[test]
 fn what_is_smaller_is_smaller_and_allowed() {
-    let subject = Oneshot.on::<Native>();
     let bound = Plan::of(Mode::Random, Profile::Quick).bound;
+    let subject = erase(Oneshot.on::<Native>(), bound.participants);
     let weight = |program: &Program| {
         let steps = program.participants.iter().flatten();
         let unusual = steps.filter(|step| step.manner != Manner::Await).count();
@@ -286,9 +293,9 @@ fn what_is_smaller_is_smaller_and_allowed() {
     };
     let mut draw = numbers(11);
     for _ in 0..200 {
-        let program = Program::draw(&subject, bound, &mut draw);
-        for smaller in program.smaller(&subject) {
-            within(&subject, bound, &smaller);
+        let program = Program::draw(&*subject, bound, &mut draw);
+        for smaller in program.smaller(&*subject) {
+            within(&*subject, bound, &smaller);
             assert!(weight(&smaller) < weight(&program));
         }
     }
@@ -296,7 +303,8 @@ fn what_is_smaller_is_smaller_and_allowed() {
 
 #[test]
 fn what_is_not_a_program_is_not_read() {
-    let roles = Oneshot.on::<Native>().roles(2);
+    let subject = erase(Oneshot.on::<Native>(), 2);
+    let roles = subject.roles();
     for text in [
         "",
         "send",
@@ -306,10 +314,10 @@ fn what_is_not_a_program_is_not_read() {
         "send recv",
         "recv/send",
     ] {
-        assert_eq!(Program::parse(text, &roles), None, "{text}");
+        assert_eq!(Program::parse(text, roles), None, "{text}");
     }
     for text in ["/", "send/", "/recv", "closed.cancel,send/recv.repoll"] {
-        let program = Program::parse(text, &roles).expect("it is one");
-        assert_eq!(program.text(&roles), text);
+        let program = Program::parse(text, roles).expect("it is one");
+        assert_eq!(program.text(roles), text);
     }
 }

@@ -8,11 +8,10 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-use reveille::protocol::{
-    Bits, BlockingBackend, Loom, Native, Observed, Shuttle, StateLock, WakerSlot,
-};
+use reveille::protocol::{Bits, BlockingBackend, Loom, Observed, Shuttle, StateLock, WakerSlot};
 
 use crate::engine::{self, Explored, Job, Limits};
+use crate::erased::erase;
 use crate::execution::{Probe, Value};
 use crate::judge::Order;
 use crate::program::{Bound, Program};
@@ -245,14 +244,14 @@ impl<'a> Model<'a> {
     }
 }
 
-fn run<B: BlockingBackend>(
-    program: &Program,
-    explore: impl Fn(&Arc<Job<Counters<B>>>, Limits) -> Explored,
-) -> (BTreeSet<Outcome>, u64) {
+/// An engine, which runs the counters over its backend.
+type Engine = fn(&Arc<Job>, Limits) -> Explored;
+
+fn run<B: BlockingBackend>(program: &Program, explore: Engine) -> (BTreeSet<Outcome>, u64) {
     let outcomes = Outcomes::default();
-    let subject = Arc::new(Counters(outcomes.clone(), PhantomData));
-    let roles = Arc::new(subject.roles(program.participants.len()));
-    let job = Job::new(subject, roles, program.clone(), Order::RealTime, None);
+    let counters = Counters::<B>(outcomes.clone(), PhantomData);
+    let subject = erase(counters, program.participants.len());
+    let job = Job::new(subject, program.clone(), Order::RealTime, None);
     let limits = Limits {
         executions: 1_000_000,
         preemptions: None,
@@ -271,7 +270,7 @@ fn compare<B: BlockingBackend>(
     participants: usize,
     operations: usize,
     total: usize,
-    explore: impl Fn(&Arc<Job<Counters<B>>>, Limits) -> Explored,
+    explore: Engine,
 ) -> (u64, u64) {
     let bound = Bound {
         participants,
@@ -281,9 +280,9 @@ fn compare<B: BlockingBackend>(
         blocking: false,
         hostile: false,
     };
-    let subject = Counters::<Native>(Outcomes::default(), PhantomData);
-    let roles = subject.roles(participants);
-    let programs = Program::enumerate(&subject, bound);
+    let counters = Counters::<B>(Outcomes::default(), PhantomData);
+    let subject = erase(counters, participants);
+    let programs = Program::enumerate(&*subject, bound);
     assert!(programs.len() > 80);
     let (mut executions, mut interleavings) = (0, 0);
     for program in programs {
@@ -294,8 +293,8 @@ fn compare<B: BlockingBackend>(
             .collect();
         let mut expected = BTreeSet::new();
         let most = Model::new(&ops).explore(&mut expected);
-        let (found, taken) = run(&program, &explore);
-        let text = program.text(&roles);
+        let (found, taken) = run::<B>(&program, explore);
+        let text = program.text(subject.roles());
         assert_eq!(found, expected, "outcomes of {text}");
         assert!(taken > 0, "{text} was not run");
         executions += taken;
@@ -304,17 +303,20 @@ fn compare<B: BlockingBackend>(
     (executions, interleavings)
 }
 
-fn by_shuttle(job: &Arc<Job<Counters<Observed<Shuttle, Probe>>>>, limits: Limits) -> Explored {
-    engine::shuttle::explore(job, engine::shuttle::Mode::Exhaustive, limits)
+fn by_shuttle(participants: usize, operations: usize, total: usize) -> (u64, u64) {
+    compare::<Observed<Shuttle, Probe>>(participants, operations, total, |job, limits| {
+        engine::shuttle::explore(job, engine::shuttle::Mode::Exhaustive, limits)
+    })
 }
 
-fn by_loom(job: &Arc<Job<Counters<Observed<Loom, Probe>>>>, limits: Limits) -> Explored {
-    engine::loom::explore(job, limits)
+fn by_loom(participants: usize, operations: usize, total: usize) -> (u64, u64) {
+    let explore = engine::loom::explore;
+    compare::<Observed<Loom, Probe>>(participants, operations, total, explore)
 }
 
 #[test]
 fn shuttle_sees_every_outcome_of_two_and_takes_fewer_executions() {
-    let (executions, interleavings) = compare(2, 2, 4, by_shuttle);
+    let (executions, interleavings) = by_shuttle(2, 2, 4);
     assert!(
         executions < interleavings,
         "{executions} executions for {interleavings} interleavings"
@@ -323,16 +325,16 @@ fn shuttle_sees_every_outcome_of_two_and_takes_fewer_executions() {
 
 #[test]
 fn shuttle_sees_every_outcome_of_three() {
-    let (executions, interleavings) = compare(3, 2, 4, by_shuttle);
+    let (executions, interleavings) = by_shuttle(3, 2, 4);
     assert!(executions < interleavings);
 }
 
 #[test]
 fn loom_sees_every_outcome_of_two() {
-    compare(2, 2, 4, by_loom);
+    by_loom(2, 2, 4);
 }
 
 #[test]
 fn loom_sees_every_outcome_of_three() {
-    compare(3, 1, 3, by_loom);
+    by_loom(3, 1, 3);
 }

@@ -1,0 +1,196 @@
+//! A subject whose types are not known: what programs are written for, and what
+//! the engines run.
+//!
+//! There are many subjects, each over every backend, and the engines do the same
+//! with all of them. So that they are compiled once and not once for each, they
+//! meet a subject only through [`AnySubject`]: an operation goes by its number
+//! among those of its role, and what a participant holds and is answered has
+//! lost its type. What stands here for every subject and backend is to know
+//! these types again, and no more.
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use reveille::protocol::Bits;
+
+use crate::execution::Value;
+use crate::judge::{self, Operation, Order};
+use crate::program::Step;
+use crate::spec::{Call, Spec};
+use crate::subject::{Offer, Role, Started, Subject};
+use crate::verdict::Violation;
+
+/// A [`Subject`] with its roles for so many participants, as an object.
+pub(crate) trait AnySubject: Send + Sync {
+    /// The roles, one for each participant; their operations go by number.
+    fn roles(&self) -> &[Role<()>];
+
+    /// [`Subject::follows`], of a participant.
+    fn follows(&self, who: usize, before: &[Step], next: Step) -> bool;
+
+    /// [`Subject::actors`], one for each role.
+    fn actors(&self) -> Vec<Actor>;
+
+    /// [`Subject::start`], with an actor that is this subject's.
+    fn start<'a>(
+        &self,
+        actor: &'a mut (dyn Any + Send),
+        call: Call<'_, usize>,
+        value: &dyn Fn() -> Value,
+    ) -> Started<'a, Answer>;
+
+    /// Judges a history by [`Subject::spec`].
+    fn judge(&self, history: History<'_>, order: Order) -> Result<(), Violation>;
+
+    /// [`Subject::describe`].
+    fn describe(&self, bits: Bits) -> String;
+}
+
+/// What a participant holds.
+pub(crate) type Actor = Box<dyn Any + Send>;
+
+/// What an operation answered.
+pub(crate) type Answer = Box<dyn AnyRet>;
+
+/// What is asked of an answer of any type.
+pub(crate) trait AnyRet: Any + Debug + Send {}
+
+impl<Ret: Any + Debug + Send> AnyRet for Ret {}
+
+/// The operations of each participant, with their answers.
+pub(crate) type History<'a> = Vec<Vec<Operation<'a, usize, Answer>>>;
+
+/// The subject for so many participants, without its types.
+pub(crate) fn erase<S: Subject>(subject: S, participants: usize) -> Arc<dyn AnySubject> {
+    let roles = subject.roles(participants);
+    let bare = roles.iter().map(bare).collect();
+    Arc::new(Known {
+        subject,
+        roles,
+        bare,
+    })
+}
+
+/// A role without its operations.
+fn bare<Op>(role: &Role<Op>) -> Role<()> {
+    let bare = |offer: &Offer<Op>| Offer {
+        name: offer.name,
+        op: (),
+        manner: offer.manner,
+        leaves: offer.leaves,
+        alias: offer.alias,
+    };
+    Role {
+        name: role.name,
+        ops: role.ops.iter().map(bare).collect(),
+        kind: role.kind,
+    }
+}
+
+struct Known<S: Subject> {
+    subject: S,
+    roles: Vec<Role<S::Op>>,
+    bare: Vec<Role<()>>,
+}
+
+impl<S: Subject> AnySubject for Known<S> {
+    fn roles(&self) -> &[Role<()>] {
+        &self.bare
+    }
+
+    fn follows(&self, who: usize, before: &[Step], next: Step) -> bool {
+        self.subject.follows(&self.roles[who], before, next)
+    }
+
+    fn actors(&self) -> Vec<Actor> {
+        let actors = self.subject.actors(self.roles.len());
+        actors
+            .into_iter()
+            .map(|actor| Box::new(actor) as Actor)
+            .collect()
+    }
+
+    fn start<'a>(
+        &self,
+        actor: &'a mut (dyn Any + Send),
+        call: Call<'_, usize>,
+        value: &dyn Fn() -> Value,
+    ) -> Started<'a, Answer> {
+        let actor = actor.downcast_mut().expect("the actor is this subject's");
+        let call = known_call(&self.roles, call);
+        erase_answer(self.subject.start(actor, call, value))
+    }
+
+    fn judge(&self, history: History<'_>, order: Order) -> Result<(), Violation> {
+        judge_known(&self.subject.spec(), &self.roles, history, order)
+    }
+
+    fn describe(&self, bits: Bits) -> String {
+        self.subject.describe(bits)
+    }
+}
+
+// What follows is generic over the types of a specification alone: it is compiled
+// once for all the backends that a subject is over.
+
+fn known_call<'a, Op>(roles: &'a [Role<Op>], call: Call<'_, usize>) -> Call<'a, Op> {
+    let Call { who, index, op } = call;
+    Call {
+        who,
+        index,
+        op: &roles[who].ops[*op].op,
+    }
+}
+
+fn erase_answer<Ret: AnyRet>(started: Started<'_, Ret>) -> Started<'_, Answer> {
+    match started {
+        Started::Done(ret) => Started::Done(Box::new(ret)),
+        Started::Future(future) => Started::future(Answering(future)),
+    }
+}
+
+/// A future whose answer has lost its type. It is no `async` block that awaits
+/// the other, since that would drop it at its answer: its end is for the
+/// participant to say.
+struct Answering<'a, Ret>(Pin<Box<dyn Future<Output = Ret> + Send + 'a>>);
+
+impl<Ret: AnyRet> Future for Answering<'_, Ret> {
+    type Output = Answer;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
+        let poll = self.0.as_mut().poll(cx);
+        poll.map(|ret| Box::new(ret) as Answer)
+    }
+}
+
+fn judge_known<S: Spec<Ret: 'static>>(
+    spec: &S,
+    roles: &[Role<S::Op>],
+    history: History<'_>,
+    order: Order,
+) -> Result<(), Violation> {
+    let known = |ret: Answer| -> S::Ret {
+        let ret: Box<dyn Any> = ret;
+        *ret.downcast().expect("the answer is this subject's")
+    };
+    let history: Vec<Vec<_>> = history
+        .into_iter()
+        .zip(roles)
+        .map(|(operations, role)| {
+            operations
+                .into_iter()
+                .map(|operation| Operation {
+                    op: &role.ops[*operation.op].op,
+                    name: operation.name,
+                    record: operation.record,
+                    ret: operation.ret.map(known),
+                })
+                .collect()
+        })
+        .collect();
+    judge::judge(spec, &history, order)
+}
