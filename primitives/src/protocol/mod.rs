@@ -59,6 +59,8 @@ mod settled;
 #[cfg(feature = "shuttle")]
 mod shuttle;
 mod spin;
+#[cfg(feature = "std")]
+mod task;
 mod waiters;
 mod wake;
 mod witness;
@@ -87,6 +89,10 @@ pub use self::settled::{Queues, SETTLED, Settled};
 #[cfg(feature = "shuttle")]
 pub use self::shuttle::{Shuttle, ShuttleLock, ShuttlePark};
 pub use self::spin::{Spin, SpinAtomics, SpinLot, SpinPark};
+#[cfg(feature = "std")]
+pub use self::task::{
+    Abort, Description, Failure, Held, Join, Name, Outcome, Ran, Runnable, Schedule, local_task, task,
+};
 pub use self::waiters::{Horizon, Waiter, Waiters};
 pub use self::wake::{Caller, WakeList, WakerSlot};
 pub use self::witness::Witness;
