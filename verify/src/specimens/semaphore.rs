@@ -94,7 +94,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
                 0,
                 vec![
                     Offer::future("acquire", Op::Acquire(1, 1)),
-                    Offer::future("acquire_many", Op::Acquire(2, 2)).alias(),
+                    Offer::future("acquire_many", Op::Acquire(2, 2)),
                     Offer::at_once("release", Op::Release),
                 ],
             ),
