@@ -29,7 +29,8 @@
 //! Differences from `tokio::sync::Semaphore`: every count is a `usize`;
 //! [`MAX_PERMITS`](Semaphore::MAX_PERMITS) is smaller; permits and futures are
 //! one type each, over a borrow or an `Arc`; [`acquire_up_to`] and [`shrink`]
-//! are additions.
+//! are additions; a blocking call within an executor blocks its thread instead
+//! of panicking, since the semaphore does not know about executors.
 //!
 //! [`acquire_up_to`]: Semaphore::acquire_up_to
 //! [`shrink`]: Semaphore::shrink
@@ -361,8 +362,10 @@ impl<B: Backend> Semaphore<B> {
         Permit::try_new(self, permits)
     }
 
-    /// Acquires a permit, blocking the thread until one is free. For threads
-    /// outside an executor.
+    /// Acquires a permit, blocking the thread until one is free.
+    ///
+    /// For threads outside an executor. Within one it blocks the thread that may
+    /// have to run whoever holds the permits.
     ///
     /// # Errors
     ///
@@ -380,7 +383,84 @@ impl<B: Backend> Semaphore<B> {
     where
         B: BlockingBackend,
     {
-        block_on::<B, _>(self.acquire())
+        self.blocking_acquire_many(1)
+    }
+
+    /// As [`blocking_acquire`](Self::blocking_acquire), so many at once.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError`] where the semaphore is closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::new(3);
+    /// assert_eq!(semaphore.blocking_acquire_many(2).unwrap().num_permits(), 2);
+    /// ```
+    pub fn blocking_acquire_many(
+        &self,
+        permits: usize,
+    ) -> Result<SemaphorePermit<'_, B>, AcquireError>
+    where
+        B: BlockingBackend,
+    {
+        Permit::blocking(self, permits)
+    }
+
+    /// As [`blocking_acquire`](Self::blocking_acquire), holding on to the
+    /// semaphore by its `Arc`.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError`] where the semaphore is closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    /// use std::sync::Arc;
+    ///
+    /// let semaphore = Arc::new(Semaphore::new(1));
+    /// let permit = semaphore.clone().blocking_acquire_owned().unwrap();
+    /// assert_eq!(semaphore.available_permits(), 0);
+    /// # drop(permit);
+    /// ```
+    pub fn blocking_acquire_owned(self: Arc<Self>) -> Result<OwnedSemaphorePermit<B>, AcquireError>
+    where
+        B: BlockingBackend,
+    {
+        Permit::blocking(self, 1)
+    }
+
+    /// As [`blocking_acquire_many`](Self::blocking_acquire_many), holding on to
+    /// the semaphore by its `Arc`.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError`] where the semaphore is closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    /// use std::sync::Arc;
+    ///
+    /// let semaphore = Arc::new(Semaphore::new(3));
+    /// let permits = semaphore.clone().blocking_acquire_many_owned(2).unwrap();
+    /// assert_eq!(semaphore.available_permits(), 1);
+    /// # drop(permits);
+    /// ```
+    pub fn blocking_acquire_many_owned(
+        self: Arc<Self>,
+        permits: usize,
+    ) -> Result<OwnedSemaphorePermit<B>, AcquireError>
+    where
+        B: BlockingBackend,
+    {
+        Permit::blocking(self, permits)
     }
 }
 
@@ -462,6 +542,19 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
             Ok(permits) => Ok(Self { semaphore, permits }),
             Err(Refused::Closed) => Err(TryAcquireError::Closed),
             Err(Refused::TooFew) => Err(TryAcquireError::NoPermits),
+        }
+    }
+
+    /// Blocks where it has to wait; what is free is had without a parker.
+    fn blocking(semaphore: P, permits: usize) -> Result<Self, AcquireError>
+    where
+        P: Unpin,
+        B: BlockingBackend,
+    {
+        match semaphore.permits.try_take(permits, permits) {
+            Ok(permits) => Ok(Self { semaphore, permits }),
+            Err(Refused::Closed) => Err(AcquireError(())),
+            Err(Refused::TooFew) => block_on::<B, _>(Acquire::new(semaphore, permits, permits)),
         }
     }
 
