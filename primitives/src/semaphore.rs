@@ -523,6 +523,12 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Drop for Acquire<P, B> {
 /// Permits, held: given back when dropped.
 ///
 /// Permits that are leaked are not given back.
+///
+/// # Panics
+///
+/// The drop panics, and gives nothing back, where more than
+/// [`MAX_PERMITS`](Semaphore::MAX_PERMITS) would be free: permits have been
+/// [added](Semaphore::add_permits) while these were held.
 #[must_use = "permits that are not held are given back at once"]
 pub struct Permit<P: Deref<Target = Semaphore<B>>, B: Backend = DefaultBackend> {
     semaphore: P,
@@ -577,7 +583,8 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
     ///
     /// # Panics
     ///
-    /// Panics where they are of another semaphore.
+    /// Panics where they are of another semaphore, and where they cannot be
+    /// counted together any more; either way the others are given back.
     ///
     /// # Examples
     ///
@@ -595,7 +602,11 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
             core::ptr::eq(&*self.semaphore, &*other.semaphore),
             "permits of one semaphore cannot be merged with those of another"
         );
-        self.permits += core::mem::take(&mut other.permits);
+        self.permits = self
+            .permits
+            .checked_add(other.permits)
+            .expect("more permits are merged than can be counted");
+        other.permits = 0;
     }
 
     /// Takes so many of these permits out, as permits of their own. None where
