@@ -35,6 +35,7 @@ macro_rules! matrix {
 }
 
 mod oneshot;
+mod queues;
 mod spawn;
 #[path = "../support/mod.rs"]
 mod support;
