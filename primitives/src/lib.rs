@@ -10,6 +10,7 @@
 //! | [`Notify`] | an event, without a value |
 //! | [`OnceCell`] | a value that is made once, by whoever needs it first |
 //! | [`SetOnce`] | a value that is set once, and waited for: a promise |
+//! | [`time`] | sleeps, timeouts, intervals and queues of delays, on any clock |
 //! | [`protocol`] | what all of them stand on, and what to build one's own on |
 //!
 //! The names and the semantics are those of `tokio::sync`: a `use` line is all
@@ -44,6 +45,7 @@ pub mod oneshot;
 pub mod protocol;
 pub mod semaphore;
 mod set_once;
+pub mod time;
 
 pub use self::barrier::{Barrier, BarrierWait, BarrierWaitResult};
 pub use self::mutex::{
