@@ -11,13 +11,14 @@
 //! ```
 //!
 //! The names and the semantics are those of `tokio::time`, and of
-//! `tokio_util::time`.
+//! `tokio_util::time` for the [`DelayQueue`].
 //!
 //! | | |
 //! | --- | --- |
 //! | [`sleep`], [`sleep_until`] | wait |
 //! | [`timeout`], [`timeout_at`] | wait for something else, but not for ever |
 //! | [`interval`], [`interval_at`] | tick |
+//! | [`DelayQueue`] | values, each of which comes out when its time has come |
 //! | [`Timers`] | all of it on a clock that one passes |
 //! | [`RealClock`], [`VirtualClock`], [`Clock`] | the system's, one to be moved by a test or an executor, one's own |
 //! | [`wheel`] | what they stand on |
@@ -54,6 +55,7 @@
 mod clock;
 #[cfg(feature = "std")]
 mod current;
+mod delay_queue;
 pub mod error;
 mod instant;
 mod interval;
@@ -73,6 +75,7 @@ pub use self::clock::Clock;
 pub use self::clock::RealClock;
 #[cfg(feature = "std")]
 pub use self::current::Entered;
+pub use self::delay_queue::{DelayQueue, Expired, Key, NextExpired};
 pub use self::instant::Instant;
 pub use self::interval::{Interval, MissedTickBehavior, Tick};
 pub use self::sleep::Sleep;

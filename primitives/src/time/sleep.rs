@@ -81,6 +81,10 @@ impl<B: Backend> Sleep<B> {
         &self.timers
     }
 
+    pub(super) const fn is_waiting(&self) -> bool {
+        matches!(self.stage, Stage::Waiting(_))
+    }
+
     /// When it is over.
     #[must_use]
     pub const fn deadline(&self) -> Instant {
@@ -130,14 +134,17 @@ impl<B: Backend> Sleep<B> {
             self.stage = Stage::Created;
             return;
         };
+        let stage = &mut self.stage;
         let deadline = self.timers.tick(deadline);
         let start = self.timers.inner.lock.with(|section| {
             let state = section.state;
-            state.wheel.reset(timer, deadline);
-            if state.wheel.is_due(timer) {
+            if deadline <= state.wheel.now() {
                 section.wakes.wake(&mut state.wheel[timer]);
+                state.wheel.remove(timer);
+                *stage = Stage::Elapsed;
                 return false;
             }
+            state.wheel.reset(timer, deadline);
             state.tell_driver(deadline, section.wakes)
         });
         if start {

@@ -331,7 +331,13 @@ impl<B: Backend> Timers<B> {
         self.inner.ticks.deadline(deadline)
     }
 
-    /// Starts the driver, where it is a thread and [`State::arm`] asked for it.
+    #[inline]
+    pub(super) fn ticks(&self) -> Ticks {
+        self.inner.ticks
+    }
+
+    /// Starts the driver, where it is a thread and [`State::tell_driver`] asked for
+    /// it.
     #[cold]
     pub(super) fn start_driver(&self) {
         if let Some(start) = self.inner.start {

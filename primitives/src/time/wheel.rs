@@ -24,15 +24,15 @@
 //! Invariants:
 //!
 //! 1. The position is never ahead of the time, and a listed entry stands at the
-//!    level that its deadline and the position say. So whatever stands at a level
-//!    comes before everything at the levels above, whatever stands in a slot comes
-//!    before everything in the slots behind it, and the first occupied slot of the
-//!    first occupied level is the next.
+//!    level that its deadline and the position say; one that is overdue, at the
+//!    position. So whatever stands at a level comes before everything at the levels
+//!    above, whatever stands in a slot comes before everything in the slots behind
+//!    it, and the first occupied slot of the first occupied level is the next.
 //! 2. The list of a slot is in the order of insertion among those of one tick:
 //!    whoever comes to a lower level later than another of its tick finds that one
 //!    there, since a slot is emptied, in its order, before the position enters it.
-//! 3. An entry is listed from its insertion until it is popped or removed, unless
-//!    it was due already.
+//! 3. The position moves on only where no entry stands at it: an entry that is
+//!    listed there is found there.
 //!
 //! The scheme is that of G. Varghese and T. Lauck, *Hashed and Hierarchical Timing
 //! Wheels* (SOSP 1987, scheme 7).
@@ -181,7 +181,7 @@ impl<D> Wheel<D> {
         self.slab.shrink_to_fit();
     }
 
-    /// Adds an entry. One that is due already is never popped.
+    /// Adds an entry. One that is due already is popped next.
     ///
     /// # Panics
     ///
@@ -210,8 +210,8 @@ impl<D> Wheel<D> {
         Timer(index)
     }
 
-    /// Gives an entry another deadline, whether it has been popped or not. One
-    /// that is due then is not popped any more.
+    /// Gives an entry another deadline, as if it had just been inserted, whether it
+    /// has been popped or not.
     pub fn reset(&mut self, timer: Timer, deadline: u64) {
         self.unlist(timer.0);
         self.entry(timer.0).deadline = deadline;
@@ -233,6 +233,12 @@ impl<D> Wheel<D> {
         self.slab[timer.0 as usize].deadline
     }
 
+    /// The data of an entry, if there ever was one in its place.
+    #[must_use]
+    pub fn get(&self, timer: Timer) -> Option<&D> {
+        self.slab.get(timer.0 as usize).map(|entry| &entry.data)
+    }
+
     /// Whether an entry is due: popped, or about to be.
     #[must_use]
     pub fn is_due(&self, timer: Timer) -> bool {
@@ -240,14 +246,17 @@ impl<D> Wheel<D> {
     }
 
     /// Tells the wheel the time, which never goes back. Everything that is not
-    /// later is due from now on, and whatever is inserted is compared with it.
+    /// later is due from now on.
     pub fn advance(&mut self, now: u64) {
         self.now = self.now.max(now);
     }
 
     /// Takes the next entry that is due by `to` off the list, and leaves it in its
-    /// place: those of an earlier tick first, and those of one tick in the order
-    /// in which they were inserted or reset. [Advances](Self::advance) the wheel.
+    /// place: those of an earlier tick first, and those of one tick in the order in
+    /// which they were inserted or reset. [Advances](Self::advance) the wheel.
+    ///
+    /// An entry whose deadline lies before that of one which has been popped already
+    /// comes next, after others like it.
     pub fn pop(&mut self, to: u64) -> Option<Timer> {
         self.advance(to);
         while let Some(place) = self.soonest() {
@@ -309,6 +318,7 @@ impl<D> Wheel<D> {
     /// Where a listed entry with this deadline stands.
     #[inline]
     fn place(&self, deadline: u64) -> Place {
+        let deadline = deadline.max(self.position);
         // The lowest digit counts as different, so that there is always one.
         let different = (self.position ^ deadline) | (SLOTS as u64 - 1);
         let level = different.ilog2() / DIGIT;
@@ -374,13 +384,10 @@ impl<D> Wheel<D> {
         }
     }
 
-    /// Lists an entry unless it is due.
     #[inline]
     fn list(&mut self, index: u32) {
         let deadline = self.entry(index).deadline;
-        if deadline > self.now {
-            self.link(self.place(deadline), index);
-        }
+        self.link(self.place(deadline), index);
     }
 
     #[inline]
