@@ -8,19 +8,19 @@
 //! ```
 //!
 //! It is the [wheel](super::wheel) of sleeps once more, with values in its entries
-//! and without a lock, for it has one user at a time. What waits is that user: the
-//! queue has one [`Sleep`], for the next deadline.
+//! and without a lock, for it has one user at a time. What waits is that user, in one
+//! [`Sleep`]: for the next deadline, or for ever where there is none.
 //!
-//! Invariant: whoever was told to wait is woken when the answer changes. A nearer
-//! deadline moves the sleep, which takes the waker along; where nothing is left, or
-//! something is again, the waker is called.
+//! Invariant: whoever was told to wait, or that the queue is empty, is woken when the
+//! answer changes. A nearer deadline moves the sleep, which takes the waker along;
+//! where nothing is left, or something is again, the sleep ends.
 
 #![forbid(unsafe_code)]
 
 use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
-use core::task::{Context, Poll, Waker};
+use core::task::{Context, Poll};
 use core::time::Duration;
 
 use super::wheel::{Timer, Wheel};
@@ -58,10 +58,8 @@ use crate::protocol::{Backend, DefaultBackend};
 /// ```
 pub struct DelayQueue<T, B: Backend = DefaultBackend> {
     wheel: Wheel<Delayed<T>>,
-    /// For the next deadline, while somebody waits.
+    /// Until the next deadline, while somebody waits.
     sleep: Sleep<B>,
-    /// Whoever was told to wait, or that there is nothing.
-    waker: Option<Waker>,
     serial: u64,
 }
 
@@ -126,7 +124,6 @@ impl<T, B: Backend> DelayQueue<T, B> {
         Self {
             wheel: Wheel::new(timers.ticks().now(now)),
             sleep: Sleep::unread(timers.clone(), now),
-            waker: None,
             serial: 0,
         }
     }
@@ -256,16 +253,18 @@ impl<T, B: Backend> DelayQueue<T, B> {
         loop {
             let now = self.timers().now();
             if let Some(timer) = self.wheel.pop(self.timers().ticks().now(now)) {
-                self.waker = None;
+                self.sleep.restart(now);
                 return Poll::Ready(Some(self.take(timer)));
             }
-            self.register(cx);
+            let next = self.next_pop();
+            if next != self.sleep.deadline() {
+                self.sleep.reset(next);
+            }
+            let over = Pin::new(&mut self.sleep).poll(cx).is_ready();
             if self.is_empty() {
-                self.sleep.restart(now);
                 return Poll::Ready(None);
             }
-            self.wait_for_next();
-            if Pin::new(&mut self.sleep).poll(cx).is_pending() {
+            if !over {
                 return Poll::Pending;
             }
         }
@@ -331,25 +330,17 @@ impl<T, B: Backend> DelayQueue<T, B> {
         }
     }
 
-    fn wait_for_next(&mut self) {
+    /// Until when nothing comes out.
+    fn next_pop(&self) -> Instant {
         let next = self.wheel.next_pop();
-        let next = next.and_then(|tick| self.timers().ticks().instant(tick));
-        let deadline = next.unwrap_or(Instant::MAX);
-        if deadline != self.sleep.deadline() {
-            self.sleep.reset(deadline);
-        }
+        next.and_then(|tick| self.timers().ticks().instant(tick))
+            .unwrap_or(Instant::MAX)
     }
 
-    fn register(&mut self, cx: &Context<'_>) {
-        match &mut self.waker {
-            Some(waker) => waker.clone_from(cx.waker()),
-            none => *none = Some(cx.waker().clone()),
-        }
-    }
-
+    /// The answer has changed: whoever waits is woken.
     fn wake(&mut self) {
-        if let Some(waker) = self.waker.take() {
-            waker.wake();
+        if self.sleep.is_waiting() {
+            self.sleep.reset(Instant::ORIGIN);
         }
     }
 
