@@ -1,5 +1,6 @@
 //! What a oneshot allocates: one block a channel, none in a slot, none to wait;
-//! and all of it is freed, whichever way the channel ends.
+//! and all of it is freed, whichever way the channel ends. And what waiting for
+//! time allocates: nothing, once as many have waited at a time.
 
 #![cfg(not(loom))]
 
@@ -11,6 +12,7 @@ use std::task::Poll;
 
 use reveille::oneshot::{self, Receiver, Sender, Slot};
 use reveille::protocol::{Backend, Local, Native, Place, Spin};
+use reveille::time::{Advance, DelayQueue, Duration, Instant, VirtualClock};
 
 use support::poll;
 use support::probe::Probe;
@@ -165,4 +167,48 @@ fn a_slot_is_no_block_on_each_backend() {
     a_slot_is_no_block::<Native>();
     a_slot_is_no_block::<Spin>();
     a_slot_is_no_block::<Local>();
+}
+
+fn waiting_for_time_is_no_block<B: Backend>() {
+    const MS: Duration = Duration::from_millis(1);
+    let task = Probe::new();
+    let nanosecond = Duration::from_nanos(1);
+    let clock = VirtualClock::<B>::new_in(Instant::ORIGIN, Advance::ByHand, nanosecond);
+    let timers = clock.timers();
+    let mut interval = timers.interval(MS);
+    let mut queue = DelayQueue::new_in(timers);
+    let mut round = || {
+        let mut sleeps: [_; 100] = std::array::from_fn(|ms| timers.sleep(MS * (ms as u32 + 1)));
+        for sleep in &mut sleeps {
+            assert_eq!(poll(sleep, &task), Poll::Pending);
+        }
+        let mut late = timers.timeout(MS, std::future::pending::<()>());
+        assert!(poll(&mut late, &task).is_pending());
+        while poll(&mut interval.tick(), &task).is_ready() {}
+        for ms in 0..100 {
+            queue.insert(ms, MS * ms);
+        }
+        let key = queue.insert(100, MS);
+        queue.reset(&key, MS * 2);
+        queue.remove(&key);
+        sleeps[7].reset(timers.now() + MS * 70);
+        clock.advance(MS * 50);
+        assert!(poll(&mut late, &task).is_ready());
+        while poll(&mut queue.expired(), &task).is_ready() {}
+        clock.advance(MS * 50);
+        while !queue.is_empty() {
+            assert!(poll(&mut queue.expired(), &task).is_ready());
+        }
+        assert_eq!(poll(&mut sleeps[99], &task), Poll::Ready(()));
+    };
+    round();
+    let ((), allocated, freed) = counted(|| (0..10).for_each(|_| round()));
+    assert_eq!((allocated, freed), (0, 0));
+}
+
+#[test]
+fn waiting_for_time_is_no_block_on_each_backend() {
+    waiting_for_time_is_no_block::<Native>();
+    waiting_for_time_is_no_block::<Spin>();
+    waiting_for_time_is_no_block::<Local>();
 }
