@@ -16,6 +16,7 @@
 
 mod lock;
 mod oneshot;
+mod time;
 
 /// One implementation's turn at one operation.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +47,12 @@ pub enum Kind {
 /// Every contender, those of a group one after another.
 #[must_use]
 pub fn contenders() -> Vec<Contender> {
-    [oneshot::contenders(), lock::contenders()].concat()
+    [
+        oneshot::contenders(),
+        lock::contenders(),
+        time::contenders(),
+    ]
+    .concat()
 }
 
 #[cfg(test)]

@@ -132,7 +132,7 @@ impl<T, B: Backend> DelayQueue<T, B> {
     ///
     /// # Panics
     ///
-    /// Panics where the queue holds 2^32 - 1 values.
+    /// Panics where the queue holds 2^32 - 2 values.
     pub fn insert(&mut self, value: T, delay: Duration) -> Key {
         self.insert_at(value, self.timers().now() + delay)
     }
@@ -141,7 +141,7 @@ impl<T, B: Backend> DelayQueue<T, B> {
     ///
     /// # Panics
     ///
-    /// Panics where the queue holds 2^32 - 1 values.
+    /// Panics where the queue holds 2^32 - 2 values.
     pub fn insert_at(&mut self, value: T, deadline: Instant) -> Key {
         let serial = self.serial;
         self.serial += 1;

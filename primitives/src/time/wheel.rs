@@ -51,6 +51,8 @@ const DIGIT: u32 = SLOTS.trailing_zeros();
 const LEVELS: usize = u64::BITS.div_ceil(DIGIT) as usize;
 /// No entry.
 const NONE: u32 = u32::MAX;
+/// In place of a neighbour: the entry has none, since it is not listed.
+const UNLISTED: u32 = u32::MAX - 1;
 /// How many entries of one slot are looked at for the sake of one wake-up less.
 const GLANCE: usize = 32;
 
@@ -103,15 +105,22 @@ pub struct Timer(u32);
 struct Level {
     /// Which slots are occupied, a bit each.
     occupied: u64,
-    /// The first entry of each slot; the last is the one before it.
-    first: [u32; SLOTS],
+    /// The list of each slot. Both ends stand here, so that whoever comes and goes
+    /// touches one entry of those that wait, which are many and out of the cache.
+    slots: [List; SLOTS],
+}
+
+/// The ends of a list.
+#[derive(Clone, Copy)]
+struct List {
+    first: u32,
+    last: u32,
 }
 
 struct Entry<D> {
     deadline: u64,
-    /// The neighbours in the slot, in a ring.
+    /// The neighbours in the slot. In a free entry, `next` is the next free one.
     previous: u32,
-    /// None where the entry is not listed. In a free one, the next free one.
     next: u32,
     data: D,
 }
@@ -129,7 +138,7 @@ impl<D> Wheel<D> {
     pub const fn new(now: u64) -> Self {
         const EMPTY: Level = Level {
             occupied: 0,
-            first: [NONE; SLOTS],
+            slots: [List::EMPTY; SLOTS],
         };
         Self {
             levels: [EMPTY; LEVELS],
@@ -185,18 +194,18 @@ impl<D> Wheel<D> {
     ///
     /// # Panics
     ///
-    /// Panics where there are 2^32 - 1 entries.
+    /// Panics where there are 2^32 - 2 entries.
     pub fn insert(&mut self, deadline: u64, data: D) -> Timer {
         let entry = Entry {
             deadline,
-            previous: NONE,
-            next: NONE,
+            previous: UNLISTED,
+            next: UNLISTED,
             data,
         };
         let index = match self.free {
             NONE => {
                 let index = u32::try_from(self.slab.len()).unwrap_or(NONE);
-                assert!(index != NONE, "a wheel holds at most 2^32 - 1 entries");
+                assert!(index < UNLISTED, "a wheel holds at most 2^32 - 2 entries");
                 self.slab.push(entry);
                 index
             }
@@ -206,22 +215,22 @@ impl<D> Wheel<D> {
             }
         };
         self.len += 1;
-        self.list(index);
+        self.link(index);
         Timer(index)
     }
 
     /// Gives an entry another deadline, as if it had just been inserted, whether it
     /// has been popped or not.
     pub fn reset(&mut self, timer: Timer, deadline: u64) {
-        self.unlist(timer.0);
+        self.unlink(timer.0);
         self.entry(timer.0).deadline = deadline;
-        self.list(timer.0);
+        self.link(timer.0);
     }
 
     /// Takes an entry out. Its data stays in its place until that is used again:
     /// what is to be dropped with care is taken out of it before.
     pub fn remove(&mut self, timer: Timer) {
-        self.unlist(timer.0);
+        self.unlink(timer.0);
         let free = core::mem::replace(&mut self.free, timer.0);
         self.entry(timer.0).next = free;
         self.len -= 1;
@@ -265,12 +274,12 @@ impl<D> Wheel<D> {
                 break;
             }
             self.position = start;
-            let first = self.first(place);
             if place.level == 0 {
-                self.unlink(place, first);
+                let first = self.first(place);
+                self.unlink(first);
                 return Some(Timer(first));
             }
-            self.cascade(place, first);
+            self.cascade(place);
         }
         // Nothing that is listed stands before it.
         self.position = self.position.max(to);
@@ -312,7 +321,7 @@ impl<D> Wheel<D> {
     }
 
     fn first(&self, Place { level, slot }: Place) -> u32 {
-        self.levels[level].first[slot]
+        self.levels[level].slots[slot].first
     }
 
     /// Where a listed entry with this deadline stands.
@@ -357,7 +366,7 @@ impl<D> Wheel<D> {
         let (mut earliest, mut index) = (first, first);
         for _ in 0..at_most {
             index = self.entry_ref(index).next;
-            if index == first {
+            if index == NONE {
                 return Some(earliest);
             }
             if self.entry_ref(index).deadline < self.entry_ref(earliest).deadline {
@@ -369,80 +378,78 @@ impl<D> Wheel<D> {
 
     /// Sorts the entries of a slot, which the position has entered, into the
     /// levels below.
-    fn cascade(&mut self, place: Place, first: u32) {
+    fn cascade(&mut self, place: Place) {
+        let mut index = self.first(place);
+        *self.list(place) = List::EMPTY;
         self.vacate(place);
-        let last = self.entry(first).previous;
-        let mut index = first;
-        loop {
-            let entry = self.entry(index);
-            let (deadline, next) = (entry.deadline, entry.next);
-            self.link(self.place(deadline), index);
-            if index == last {
-                return;
-            }
+        while index != NONE {
+            let next = self.entry(index).next;
+            self.link(index);
             index = next;
         }
     }
 
+    /// Puts an entry at the end of the slot that its deadline says.
     #[inline]
-    fn list(&mut self, index: u32) {
-        let deadline = self.entry(index).deadline;
-        self.link(self.place(deadline), index);
-    }
-
-    #[inline]
-    fn unlist(&mut self, index: u32) {
-        let entry = self.entry(index);
-        if entry.next != NONE {
-            let deadline = entry.deadline;
-            self.unlink(self.place(deadline), index);
-        }
-    }
-
-    /// Puts an entry at the end of a slot.
-    fn link(&mut self, place: Place, index: u32) {
+    fn link(&mut self, index: u32) {
+        let place = self.place(self.entry_ref(index).deadline);
         let level = &mut self.levels[place.level];
-        let first = level.first[place.slot];
-        let previous = match first {
-            NONE => {
-                level.first[place.slot] = index;
-                level.occupied |= 1 << place.slot;
-                self.occupied |= 1 << place.level;
-                index
-            }
-            first => core::mem::replace(&mut self.entry(first).previous, index),
-        };
-        self.entry(previous).next = index;
+        level.occupied |= 1 << place.slot;
+        self.occupied |= 1 << place.level;
+        let list = &mut level.slots[place.slot];
+        let last = core::mem::replace(&mut list.last, index);
+        match last {
+            NONE => list.first = index,
+            last => self.entry(last).next = index,
+        }
         let entry = self.entry(index);
-        entry.previous = previous;
-        entry.next = if first == NONE { index } else { first };
+        entry.previous = last;
+        entry.next = NONE;
     }
 
-    /// Takes an entry out of its slot.
-    fn unlink(&mut self, place: Place, index: u32) {
+    /// Takes an entry out of its slot, if it is in one.
+    #[inline]
+    fn unlink(&mut self, index: u32) {
         let entry = self.entry(index);
-        let next = core::mem::replace(&mut entry.next, NONE);
-        let previous = entry.previous;
-        if next == index {
-            self.vacate(place);
+        let next = core::mem::replace(&mut entry.next, UNLISTED);
+        if next == UNLISTED {
             return;
         }
-        self.entry(previous).next = next;
-        self.entry(next).previous = previous;
-        let first = &mut self.levels[place.level].first[place.slot];
-        if *first == index {
-            *first = next;
+        let (previous, deadline) = (entry.previous, entry.deadline);
+        let place = self.place(deadline);
+        match previous {
+            NONE => self.list(place).first = next,
+            previous => self.entry(previous).next = next,
+        }
+        match next {
+            NONE => self.list(place).last = previous,
+            next => self.entry(next).previous = previous,
+        }
+        if previous == next {
+            // Both are none: it was alone.
+            self.vacate(place);
         }
     }
 
-    fn vacate(&mut self, place: Place) {
-        let level = &mut self.levels[place.level];
-        level.first[place.slot] = NONE;
-        level.occupied &= !(1 << place.slot);
-        if level.occupied == 0 {
-            self.occupied &= !(1 << place.level);
+    fn list(&mut self, Place { level, slot }: Place) -> &mut List {
+        &mut self.levels[level].slots[slot]
+    }
+
+    /// A slot is empty.
+    fn vacate(&mut self, Place { level, slot }: Place) {
+        let occupied = &mut self.levels[level].occupied;
+        *occupied &= !(1 << slot);
+        if *occupied == 0 {
+            self.occupied &= !(1 << level);
         }
     }
+}
+
+impl List {
+    const EMPTY: Self = Self {
+        first: NONE,
+        last: NONE,
+    };
 }
 
 /// The data of an entry.
