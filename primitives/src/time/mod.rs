@@ -39,10 +39,21 @@
 //!
 //! # How exact
 //!
-//! Never early. Deadlines are rounded up to ticks of, by default, 2^16 ns, about
-//! 66 µs ([`Timers::new_in`] takes any other), and come as much later as the system
-//! takes to wake a thread. `cargo run --release -p reveille-benches --bin lateness`
-//! measures it.
+//! Never early. Deadlines are rounded up to ticks, of 2^16 ns (66 µs) unless
+//! [`Timers::new_in`] is told otherwise, and come as much later as the system takes
+//! to wake a thread. Finer ticks are less late and wake the driver more often. Of
+//! 200,000 sleeps of one to two milliseconds, 200 at a time, on a busy machine with
+//! two processors:
+//!
+//! | ticks of | median late | processor time a sleep |
+//! | --- | --- | --- |
+//! | 1 µs | 94 µs | 5.4 µs |
+//! | 16 µs | 103 µs | 5.7 µs |
+//! | 66 µs, the default | 132 µs | 4.4 µs |
+//! | 262 µs | 258 µs | 2.6 µs |
+//! | 1049 µs, about tokio's | 657 µs | 1.0 µs |
+//!
+//! as `cargo run --profile bench -p reveille-benches --bin timers` has it.
 //!
 //! Far deadlines are held: what lies past [`Instant::MAX`] never comes, and nothing
 //! wraps.
