@@ -795,6 +795,9 @@ fn an_interval_needs_a_period<B: Backend>() {
     }
 }
 
+/// A call on a queue.
+type Use<T, B> = fn(&mut DelayQueue<T, B>, &Key);
+
 /// What a poll of a queue answers.
 fn expired<T, B: Backend>(queue: &mut DelayQueue<T, B>, task: &Probe) -> Poll<Option<T>> {
     poll(&mut queue.expired(), task).map(|expired| expired.map(Expired::into_inner))
@@ -839,8 +842,7 @@ fn a_queue_gives_out_what_is_overdue<B: Backend>() {
 
 /// Any mutation that changes the answer wakes whoever waits for it.
 fn a_queue_wakes_whoever_waits_when_the_answer_changes<B: Backend>() {
-    type Mutation<B> = fn(&mut DelayQueue<u32, B>, &Key);
-    let mutations: [(&str, Mutation<B>, u32); 6] = [
+    let mutations: [(&str, Use<u32, B>, u32); 6] = [
         ("insert", |queue, _| _ = queue.insert(1, MS * 4), 4),
         (
             "insert overdue",
@@ -853,7 +855,7 @@ fn a_queue_wakes_whoever_waits_when_the_answer_changes<B: Backend>() {
             |queue, key| queue.reset_at(key, at(0)),
             0,
         ),
-        ("remove the last", |queue, key| drop(queue.remove(key)), 0),
+        ("remove the last", |queue, key| _ = queue.remove(key), 0),
         ("clear", |queue, _| queue.clear(), 0),
     ];
     for (name, mutate, ms) in mutations {
@@ -908,8 +910,8 @@ fn a_queue_knows_its_keys<B: Backend>() {
     let next = queue.insert("next", MS);
     assert!(!queue.contains(&soon) && queue.contains(&next));
     assert!(queue.try_remove(&soon).is_none());
-    let uses: [fn(&mut DelayQueue<&'static str, B>, &Key); 4] = [
-        |queue, key| drop(queue.remove(key)),
+    let uses: [Use<&str, B>; 4] = [
+        |queue, key| _ = queue.remove(key),
         |queue, key| queue.reset(key, MS),
         |queue, key| queue.reset_at(key, at(0)),
         |queue, key| _ = queue.deadline(key),

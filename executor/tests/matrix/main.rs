@@ -38,6 +38,7 @@ mod oneshot;
 mod spawn;
 #[path = "../support/mod.rs"]
 mod support;
+mod time;
 
 /// The executors that take a line or two to make.
 mod executors {
