@@ -254,7 +254,7 @@ fn ov_06_the_position_goes_over_every_edge_in_small_steps() {
 /// The insertions of one tick at different levels come out in their order.
 #[test]
 fn those_of_one_tick_come_out_in_the_order_of_insertion() {
-    let tick = 3 << 18 | 7 << 12 | 5 << 6 | 1;
+    let tick = (3 << 18) + (7 << 12) + (5 << 6) + 1;
     let mut pair = Pair::new(0);
     for now in [0, 3 << 18, tick - 1000, tick - 70, tick - 2, tick - 1] {
         assert!(pair.fire(now, usize::MAX));
@@ -287,7 +287,7 @@ fn a_place_is_used_again_and_room_is_kept() {
 fn a_crowd_hides_nobody() {
     let mut pair = Pair::new(0);
     for it in 0..1000 {
-        pair.insert(1 << 30 | (it * 7919) % 100_000);
+        pair.insert((1 << 30) + it * 7919 % 100_000);
     }
     pair.insert(5);
     assert_eq!(pair.wheel.next_pop(), Some(5));

@@ -12,7 +12,7 @@
 
 #![forbid(unsafe_code)]
 
-use alloc::format;
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::{Arc, Weak};
 use alloc::task::Wake;
@@ -46,7 +46,7 @@ impl<B: SharedBackend> Timers<B> {
     #[must_use]
     pub fn threaded_in(granularity: Duration) -> Self {
         Self::from_source(
-            Source::Clock(alloc::boxed::Box::new(RealClock)),
+            Source::Clock(Box::new(RealClock)),
             RealClock.now(),
             granularity,
             Some(start),
@@ -61,10 +61,7 @@ fn start<B: SharedBackend>(timers: &Timers<B>) {
         .spawn(move || drive(&driven));
     if let Err(error) = started {
         timers.not_started();
-        panic!(
-            "{}",
-            format!("the system refused the thread that drives timers: {error}")
-        );
+        panic!("the system refused the thread that drives timers: {error}");
     }
 }
 
@@ -92,6 +89,8 @@ fn drive<B: SharedBackend>(driven: &Weak<Inner<B>>) {
 /// What the thread sleeps on.
 struct Alarm {
     thread: Thread,
+    /// Beside the token of the thread, which a waker that blocks in a turn of the
+    /// driver may use up.
     rung: AtomicBool,
 }
 
@@ -104,6 +103,7 @@ impl Alarm {
             Some(duration) => thread::park_timeout(duration),
             None => thread::park(),
         }
+        // A turn follows, which looks at whatever it was rung for.
         self.rung.store(false, Ordering::Relaxed);
     }
 }
