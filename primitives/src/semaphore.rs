@@ -560,7 +560,7 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
         P: Unpin,
         B: BlockingBackend,
     {
-        match semaphore.permits.try_take(permits, permits) {
+        match semaphore.permits.try_take(Request::exactly(permits)) {
             Ok(permits) => Ok(Self { semaphore, permits }),
             Err(Refused::Closed) => Err(AcquireError(())),
             Err(Refused::TooFew) => block_on::<B, _>(Acquire::new(semaphore, permits, permits)),

@@ -1,7 +1,7 @@
 //! What is allocated. By a oneshot, one block a channel, none in a slot, none to
 //! wait; and all of it is freed, whichever way the channel ends. By what queues,
-//! nothing before the first wait, and nothing for a wait once there have been as
-//! many at the same time.
+//! and by what waits for time, nothing before the first wait, and nothing for a
+//! wait once there have been as many at the same time.
 
 #![cfg(not(loom))]
 
@@ -15,6 +15,7 @@ use std::task::Poll;
 
 use reveille::oneshot::{self, Receiver, Sender, Slot};
 use reveille::protocol::{Backend, Local, Native, Place, Spin, WakeList};
+use reveille::time::{Advance, DelayQueue, Duration, Instant, VirtualClock};
 use reveille::{
     Barrier, Condvar, Mutex, Notify, OnceCell, RwLock, RwLockUpgradableReadGuard, Semaphore,
     SetOnce,
@@ -390,4 +391,48 @@ fn what_is_free_is_had_without_a_block_by_blocking_calls_too() {
         drop(semaphore.clone().blocking_acquire_many_owned(2));
     });
     assert_eq!(free, ((), 0, 0));
+}
+
+fn waiting_for_time_is_no_block<B: Backend>() {
+    const MS: Duration = Duration::from_millis(1);
+    let task = Probe::new();
+    let nanosecond = Duration::from_nanos(1);
+    let clock = VirtualClock::<B>::new_in(Instant::ORIGIN, Advance::ByHand, nanosecond);
+    let timers = clock.timers();
+    let mut interval = timers.interval(MS);
+    let mut queue = DelayQueue::new_in(timers);
+    let mut round = || {
+        let mut sleeps: [_; 100] = std::array::from_fn(|ms| timers.sleep(MS * (ms as u32 + 1)));
+        for sleep in &mut sleeps {
+            assert_eq!(poll(sleep, &task), Poll::Pending);
+        }
+        let mut late = timers.timeout(MS, std::future::pending::<()>());
+        assert!(poll(&mut late, &task).is_pending());
+        while poll(&mut interval.tick(), &task).is_ready() {}
+        for ms in 0..100 {
+            queue.insert(ms, MS * ms);
+        }
+        let key = queue.insert(100, MS);
+        queue.reset(&key, MS * 2);
+        queue.remove(&key);
+        sleeps[7].reset(timers.now() + MS * 70);
+        clock.advance(MS * 50);
+        assert!(poll(&mut late, &task).is_ready());
+        while poll(&mut queue.expired(), &task).is_ready() {}
+        clock.advance(MS * 50);
+        while !queue.is_empty() {
+            assert!(poll(&mut queue.expired(), &task).is_ready());
+        }
+        assert_eq!(poll(&mut sleeps[99], &task), Poll::Ready(()));
+    };
+    round();
+    let ((), allocated, freed) = counted(|| (0..10).for_each(|_| round()));
+    assert_eq!((allocated, freed), (0, 0));
+}
+
+#[test]
+fn waiting_for_time_is_no_block_on_each_backend() {
+    waiting_for_time_is_no_block::<Native>();
+    waiting_for_time_is_no_block::<Spin>();
+    waiting_for_time_is_no_block::<Local>();
 }

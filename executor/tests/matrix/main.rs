@@ -39,6 +39,7 @@ mod queues;
 mod spawn;
 #[path = "../support/mod.rs"]
 mod support;
+mod time;
 
 /// The executors that take a line or two to make.
 mod executors {
