@@ -21,6 +21,7 @@ mod oneshot;
 mod rwlock;
 mod scene;
 mod semaphore;
+mod time;
 
 /// One implementation's turn at one operation.
 #[derive(Debug, Clone, Copy)]
@@ -58,6 +59,7 @@ pub fn contenders() -> Vec<Contender> {
         rwlock::contenders(),
         semaphore::contenders(),
         notify::contenders(),
+        time::contenders(),
     ]
     .concat()
 }

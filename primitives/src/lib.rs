@@ -12,6 +12,7 @@
 //! | [`Notify`] | an event, without a value |
 //! | [`OnceCell`] | a value that is made once, by whoever needs it first |
 //! | [`SetOnce`] | a value that is set once, and waited for: a promise |
+//! | [`time`] | sleeps, timeouts, intervals and queues of delays, on any clock |
 //! | [`protocol`] | what all of them stand on, and what to build one's own on |
 //!
 //! The names and the semantics are those of `tokio::sync`: a `use` line is all
@@ -49,6 +50,7 @@ pub mod protocol;
 pub mod rwlock;
 pub mod semaphore;
 pub mod set_once;
+pub mod time;
 
 pub use self::barrier::{Barrier, BarrierWait, BarrierWaitResult};
 pub use self::condvar::Condvar;

@@ -250,7 +250,9 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     where
         B: BlockingBackend,
     {
-        block_on::<B, _>(self.lock_owned())
+        self.clone()
+            .try_lock_owned()
+            .unwrap_or_else(|_| block_on::<B, _>(self.lock_owned()))
     }
 
     /// Locks the mutex if it is free.

@@ -29,7 +29,8 @@
 //! Differences from `tokio::sync::Semaphore`: every count is a `usize`;
 //! [`MAX_PERMITS`](Semaphore::MAX_PERMITS) is smaller; permits and futures are
 //! one type each, over a borrow or an `Arc`; [`acquire_up_to`] and [`shrink`]
-//! are additions.
+//! are additions; a blocking call within an executor blocks its thread instead
+//! of panicking, since the semaphore does not know about executors.
 //!
 //! [`acquire_up_to`]: Semaphore::acquire_up_to
 //! [`shrink`]: Semaphore::shrink
@@ -361,8 +362,10 @@ impl<B: Backend> Semaphore<B> {
         Permit::try_new(self, permits)
     }
 
-    /// Acquires a permit, blocking the thread until one is free. For threads
-    /// outside an executor.
+    /// Acquires a permit, blocking the thread until one is free.
+    ///
+    /// For threads outside an executor. Within one it blocks the thread that may
+    /// have to run whoever holds the permits.
     ///
     /// # Errors
     ///
@@ -380,7 +383,84 @@ impl<B: Backend> Semaphore<B> {
     where
         B: BlockingBackend,
     {
-        block_on::<B, _>(self.acquire())
+        self.blocking_acquire_many(1)
+    }
+
+    /// As [`blocking_acquire`](Self::blocking_acquire), so many at once.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError`] where the semaphore is closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::new(3);
+    /// assert_eq!(semaphore.blocking_acquire_many(2).unwrap().num_permits(), 2);
+    /// ```
+    pub fn blocking_acquire_many(
+        &self,
+        permits: usize,
+    ) -> Result<SemaphorePermit<'_, B>, AcquireError>
+    where
+        B: BlockingBackend,
+    {
+        Permit::blocking(self, permits)
+    }
+
+    /// As [`blocking_acquire`](Self::blocking_acquire), holding on to the
+    /// semaphore by its `Arc`.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError`] where the semaphore is closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    /// use std::sync::Arc;
+    ///
+    /// let semaphore = Arc::new(Semaphore::new(1));
+    /// let permit = semaphore.clone().blocking_acquire_owned().unwrap();
+    /// assert_eq!(semaphore.available_permits(), 0);
+    /// # drop(permit);
+    /// ```
+    pub fn blocking_acquire_owned(self: Arc<Self>) -> Result<OwnedSemaphorePermit<B>, AcquireError>
+    where
+        B: BlockingBackend,
+    {
+        Permit::blocking(self, 1)
+    }
+
+    /// As [`blocking_acquire_many`](Self::blocking_acquire_many), holding on to
+    /// the semaphore by its `Arc`.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError`] where the semaphore is closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    /// use std::sync::Arc;
+    ///
+    /// let semaphore = Arc::new(Semaphore::new(3));
+    /// let permits = semaphore.clone().blocking_acquire_many_owned(2).unwrap();
+    /// assert_eq!(semaphore.available_permits(), 1);
+    /// # drop(permits);
+    /// ```
+    pub fn blocking_acquire_many_owned(
+        self: Arc<Self>,
+        permits: usize,
+    ) -> Result<OwnedSemaphorePermit<B>, AcquireError>
+    where
+        B: BlockingBackend,
+    {
+        Permit::blocking(self, permits)
     }
 }
 
@@ -446,6 +526,12 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Drop for Acquire<P, B> {
 /// Permits, held: given back when dropped.
 ///
 /// Permits that are leaked are not given back.
+///
+/// # Panics
+///
+/// The drop panics, and gives nothing back, where more than
+/// [`MAX_PERMITS`](Semaphore::MAX_PERMITS) would be free: permits have been
+/// [added](Semaphore::add_permits) while these were held.
 #[must_use = "permits that are not held are given back at once"]
 pub struct Permit<P: Deref<Target = Semaphore<B>>, B: Backend = DefaultBackend> {
     semaphore: P,
@@ -468,6 +554,19 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
         }
     }
 
+    /// Blocks where it has to wait; what is free is had without a parker.
+    fn blocking(semaphore: P, permits: usize) -> Result<Self, AcquireError>
+    where
+        P: Unpin,
+        B: BlockingBackend,
+    {
+        match semaphore.permits.try_take(Request::exactly(permits)) {
+            Ok(permits) => Ok(Self { semaphore, permits }),
+            Err(Refused::Closed) => Err(AcquireError(())),
+            Err(Refused::TooFew) => block_on::<B, _>(Acquire::new(semaphore, permits, permits)),
+        }
+    }
+
     /// Gives up the permits without giving them back: there are fewer for good.
     ///
     /// # Examples
@@ -487,7 +586,8 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
     ///
     /// # Panics
     ///
-    /// Panics where they are of another semaphore.
+    /// Panics where they are of another semaphore, and where they cannot be
+    /// counted together any more; either way the others are given back.
     ///
     /// # Examples
     ///
@@ -505,7 +605,11 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
             core::ptr::eq(&*self.semaphore, &*other.semaphore),
             "permits of one semaphore cannot be merged with those of another"
         );
-        self.permits += core::mem::take(&mut other.permits);
+        self.permits = self
+            .permits
+            .checked_add(other.permits)
+            .expect("more permits are merged than can be counted");
+        other.permits = 0;
     }
 
     /// Takes so many of these permits out, as permits of their own. None where

@@ -1,5 +1,7 @@
-//! What a oneshot allocates: one block a channel, none in a slot, none to wait;
-//! and all of it is freed, whichever way the channel ends.
+//! What is allocated. By a oneshot, one block a channel, none in a slot, none to
+//! wait; and all of it is freed, whichever way the channel ends. By what queues,
+//! and by what waits for time, nothing before the first wait, and nothing for a
+//! wait once there have been as many at the same time.
 
 #![cfg(not(loom))]
 
@@ -7,10 +9,17 @@ mod support;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::future::{pending, ready};
+use std::sync::Arc;
 use std::task::Poll;
 
 use reveille::oneshot::{self, Receiver, Sender, Slot};
-use reveille::protocol::{Backend, Local, Native, Place, Spin};
+use reveille::protocol::{Backend, Local, Native, Place, Spin, WakeList};
+use reveille::time::{Advance, DelayQueue, Duration, Instant, VirtualClock};
+use reveille::{
+    Barrier, Condvar, Mutex, Notify, OnceCell, RwLock, RwLockUpgradableReadGuard, Semaphore,
+    SetOnce,
+};
 
 use support::poll;
 use support::probe::Probe;
@@ -165,4 +174,265 @@ fn a_slot_is_no_block_on_each_backend() {
     a_slot_is_no_block::<Native>();
     a_slot_is_no_block::<Spin>();
     a_slot_is_no_block::<Local>();
+}
+
+/// How many wait at a time: more than one section lets go.
+const WAITS: usize = WakeList::CAPACITY + 8;
+
+/// Polls as many futures as wait at a time; all are pending.
+fn wait<F: Future + Unpin>(task: &Probe, mut future: impl FnMut() -> F) -> [F; WAITS] {
+    std::array::from_fn(|_| {
+        let mut future = future();
+        assert!(poll(&mut future, task).is_pending());
+        future
+    })
+}
+
+/// Polls all, in order; each is ready.
+fn end<F: Future + Unpin>(task: &Probe, waits: [F; WAITS]) {
+    for mut future in waits {
+        assert!(poll(&mut future, task).is_ready());
+    }
+}
+
+/// Nothing is allocated without a wait, nor by waits that are not the first.
+fn allocates_once(what: &str, mut alone: impl FnMut(), mut waits: impl FnMut()) {
+    let nothing = ((), 0, 0);
+    assert_eq!(counted(&mut alone), nothing, "{what}, with nobody waiting");
+    let ((), allocated, _) = counted(&mut waits);
+    assert!(allocated > 0, "{what}: there has to be a queue");
+    assert_eq!(counted(&mut waits), nothing, "{what}, once warm");
+    assert_eq!(counted(&mut alone), nothing, "{what}, afterwards");
+}
+
+fn notify<B: Backend>(task: &Probe) {
+    let notify = Arc::new(Notify::<B>::new_in());
+    allocates_once(
+        "Notify",
+        || {
+            notify.notify_waiters();
+            notify.notify_one();
+            assert!(poll(&mut notify.notified(), task).is_ready());
+        },
+        || {
+            let waits = wait(task, || notify.notified());
+            notify.notify_waiters();
+            end(task, waits);
+            let waits = wait(task, || notify.clone().notified_owned());
+            (0..WAITS).for_each(|_| notify.notify_one());
+            end(task, waits);
+            drop(wait(task, || notify.wait_until(|| false)));
+        },
+    );
+}
+
+fn mutex<B: Backend>(task: &Probe) {
+    let mutex = Arc::new(Mutex::<_, B>::new_in(0, 0));
+    allocates_once(
+        "Mutex",
+        || {
+            assert!(poll(&mut mutex.lock(), task).is_ready());
+            assert!(poll(&mut mutex.clone().lock_owned(), task).is_ready());
+            assert!(mutex.try_lock().is_ok());
+        },
+        || {
+            let guard = mutex.try_lock().unwrap();
+            let waits = wait(task, || mutex.lock());
+            drop(guard);
+            end(task, waits);
+            let _guard = mutex.try_lock().unwrap();
+            drop(wait(task, || mutex.clone().lock_owned()));
+        },
+    );
+}
+
+fn semaphore<B: Backend>(task: &Probe) {
+    let semaphore = Arc::new(Semaphore::<B>::new_in(WAITS, 0));
+    allocates_once(
+        "Semaphore",
+        || {
+            assert!(poll(&mut semaphore.acquire_many(2), task).is_ready());
+            assert!(poll(&mut semaphore.clone().acquire_owned(), task).is_ready());
+            assert!(semaphore.try_acquire().is_ok());
+        },
+        || {
+            let permits = semaphore.try_acquire_many(WAITS).unwrap();
+            let waits = wait(task, || semaphore.acquire());
+            drop(permits);
+            end(task, waits);
+            let _permits = semaphore.try_acquire_many(WAITS).unwrap();
+            drop(wait(task, || semaphore.clone().acquire_many_owned(2)));
+        },
+    );
+}
+
+fn rw_lock<B: Backend>(task: &Probe) {
+    let lock = Arc::new(RwLock::<_, B>::new_in(0, 2 * WAITS as u32));
+    allocates_once(
+        "RwLock",
+        || {
+            assert!(poll(&mut lock.read(), task).is_ready());
+            assert!(poll(&mut lock.clone().write_owned(), task).is_ready());
+            let looks = lock.try_upgradable_read().unwrap();
+            let mut upgrade = RwLockUpgradableReadGuard::upgrade(looks);
+            assert!(poll(&mut upgrade, task).is_ready());
+        },
+        || {
+            let writes = lock.try_write().unwrap();
+            let waits = wait(task, || lock.read());
+            drop(writes);
+            end(task, waits);
+            let _reads = lock.try_read().unwrap();
+            drop(wait(task, || lock.clone().write_owned()));
+        },
+    );
+}
+
+fn condvar<B: Backend>(task: &Probe) {
+    let (mutex, condvar) = (Mutex::<_, B>::new_in(0, 0), Condvar::<B>::new_in());
+    allocates_once(
+        "Condvar",
+        || {
+            condvar.notify_one();
+            condvar.notify_all();
+        },
+        || {
+            let waits = wait(task, || condvar.wait(mutex.try_lock().unwrap()));
+            condvar.notify_all();
+            end(task, waits);
+            drop(wait(task, || {
+                condvar.wait_while(mutex.try_lock().unwrap(), |_| true)
+            }));
+        },
+    );
+}
+
+fn barrier<B: Backend>(task: &Probe) {
+    let (alone, barrier) = (Barrier::<B>::new_in(1), Barrier::<B>::new_in(WAITS + 1));
+    allocates_once(
+        "Barrier",
+        || assert!(poll(&mut alone.wait(), task).is_ready()),
+        || {
+            let waits = wait(task, || barrier.wait());
+            assert!(poll(&mut barrier.wait(), task).is_ready());
+            end(task, waits);
+        },
+    );
+}
+
+fn set_once<B: Backend>(task: &Probe) {
+    let (set, unset) = (SetOnce::<_, B>::new_in(), SetOnce::<u32, B>::new_in());
+    set.set(7).unwrap();
+    allocates_once(
+        "SetOnce",
+        || assert!(poll(&mut set.wait(), task).is_ready()),
+        || drop(wait(task, || unset.wait())),
+    );
+    let waits = wait(task, || unset.wait());
+    assert_eq!(counted(|| unset.set(7).unwrap()), ((), 0, 0));
+    end(task, waits);
+}
+
+/// Beside the initializer, which goes to the heap when its turn comes.
+fn once_cell<B: Backend>(task: &Probe) {
+    let (set, unset) = (OnceCell::<_, B>::new_in(), OnceCell::<u32, B>::new_in());
+    set.set(7).unwrap();
+    let mut makes = unset.get_or_init(pending);
+    assert!(poll(&mut makes, task).is_pending());
+    allocates_once(
+        "OnceCell",
+        || {
+            assert!(poll(&mut set.wait(), task).is_ready());
+            assert!(poll(&mut set.get_or_init(|| ready(8)), task).is_ready());
+        },
+        || {
+            drop(wait(task, || unset.wait()));
+            drop(wait(task, || unset.get_or_init(|| ready(8))));
+        },
+    );
+}
+
+fn what_queues<B: Backend>() {
+    let task = Probe::new();
+    for primitive in [
+        notify::<B>,
+        mutex::<B>,
+        semaphore::<B>,
+        rw_lock::<B>,
+        condvar::<B>,
+        barrier::<B>,
+        set_once::<B>,
+        once_cell::<B>,
+    ] {
+        primitive(&task);
+    }
+}
+
+#[test]
+fn what_queues_allocates_for_the_first_waits_alone() {
+    what_queues::<Native>();
+    what_queues::<Spin>();
+    what_queues::<Local>();
+}
+
+#[test]
+fn what_is_free_is_had_without_a_block_by_blocking_calls_too() {
+    let mutex = Arc::new(Mutex::new(7));
+    let lock = RwLock::new(7);
+    let semaphore = Arc::new(Semaphore::new(4));
+    let free = counted(|| {
+        drop(mutex.blocking_lock());
+        drop(mutex.clone().blocking_lock_owned());
+        drop(lock.blocking_read());
+        drop(lock.blocking_write());
+        drop(semaphore.blocking_acquire());
+        drop(semaphore.blocking_acquire_many(2));
+        drop(semaphore.clone().blocking_acquire_owned());
+        drop(semaphore.clone().blocking_acquire_many_owned(2));
+    });
+    assert_eq!(free, ((), 0, 0));
+}
+
+fn waiting_for_time_is_no_block<B: Backend>() {
+    const MS: Duration = Duration::from_millis(1);
+    let task = Probe::new();
+    let nanosecond = Duration::from_nanos(1);
+    let clock = VirtualClock::<B>::new_in(Instant::ORIGIN, Advance::ByHand, nanosecond);
+    let timers = clock.timers();
+    let mut interval = timers.interval(MS);
+    let mut queue = DelayQueue::new_in(timers);
+    let mut round = || {
+        let mut sleeps: [_; 100] = std::array::from_fn(|ms| timers.sleep(MS * (ms as u32 + 1)));
+        for sleep in &mut sleeps {
+            assert_eq!(poll(sleep, &task), Poll::Pending);
+        }
+        let mut late = timers.timeout(MS, std::future::pending::<()>());
+        assert!(poll(&mut late, &task).is_pending());
+        while poll(&mut interval.tick(), &task).is_ready() {}
+        for ms in 0..100 {
+            queue.insert(ms, MS * ms);
+        }
+        let key = queue.insert(100, MS);
+        queue.reset(&key, MS * 2);
+        queue.remove(&key);
+        sleeps[7].reset(timers.now() + MS * 70);
+        clock.advance(MS * 50);
+        assert!(poll(&mut late, &task).is_ready());
+        while poll(&mut queue.expired(), &task).is_ready() {}
+        clock.advance(MS * 50);
+        while !queue.is_empty() {
+            assert!(poll(&mut queue.expired(), &task).is_ready());
+        }
+        assert_eq!(poll(&mut sleeps[99], &task), Poll::Ready(()));
+    };
+    round();
+    let ((), allocated, freed) = counted(|| (0..10).for_each(|_| round()));
+    assert_eq!((allocated, freed), (0, 0));
+}
+
+#[test]
+fn waiting_for_time_is_no_block_on_each_backend() {
+    waiting_for_time_is_no_block::<Native>();
+    waiting_for_time_is_no_block::<Spin>();
+    waiting_for_time_is_no_block::<Local>();
 }

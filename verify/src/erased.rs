@@ -83,6 +83,7 @@ fn bare<Op>(role: &Role<Op>) -> Role<()> {
         manner: offer.manner,
         leaves: offer.leaves,
         alias: offer.alias,
+        staged: offer.staged,
     };
     Role {
         name: role.name,

@@ -27,7 +27,8 @@ pub enum Manner {
     Await,
     /// As `Await`, but when pending first polled again with another waker.
     Repoll,
-    /// Dropped while pending, after so many polls: none, or one.
+    /// Dropped while pending, after so many polls: none, one, or two. The last is
+    /// for operations that wait for one thing after another.
     Cancel(u8),
     /// Polled until its waker is called, then dropped instead of polled.
     Granted,
@@ -49,7 +50,7 @@ pub enum Hook {
 
 impl Manner {
     /// All of them, the simplest first.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Await,
         Self::Repoll,
         Self::Cancel(1),
@@ -58,6 +59,7 @@ impl Manner {
         Self::Hostile(Hook::Clone),
         Self::Hostile(Hook::Wake),
         Self::Hostile(Hook::Drop),
+        Self::Cancel(2),
     ];
 
     /// The manner in programs and tokens.
@@ -67,7 +69,8 @@ impl Manner {
             Self::Await => "await",
             Self::Repoll => "repoll",
             Self::Cancel(0) => "unpolled",
-            Self::Cancel(_) => "cancel",
+            Self::Cancel(1) => "cancel",
+            Self::Cancel(_) => "cancel_later",
             Self::Granted => "granted",
             Self::Hostile(Hook::Clone) => "clone_panics",
             Self::Hostile(Hook::Wake) => "wake_panics",
@@ -331,6 +334,7 @@ fn choices(role: &Role<()>, bound: Bound) -> Vec<Step> {
             Runs::Async => Manner::ALL
                 .into_iter()
                 .filter(|manner| bound.hostile || !matches!(manner, Manner::Hostile(_)))
+                .filter(|manner| offer.staged || *manner != Manner::Cancel(2))
                 .filter(|manner| {
                     !offer.alias || matches!(manner, Manner::Await | Manner::Cancel(1))
                 })

@@ -2,7 +2,9 @@
 
 use crate::plan::{Mode, Plan, Profile};
 use crate::run::{Entry, Of};
-use crate::specimens::{barrier, once_cell, oneshot, set_once};
+use crate::specimens::{
+    barrier, condvar, mutex, notify, once_cell, oneshot, rwlock, semaphore, set_once,
+};
 use crate::subject::Family;
 use crate::subjects::{
     barrier::Barriers, condvar::Condvars, mutex::Mutexes, notify::Notifies, once_cell::OnceCells,
@@ -26,22 +28,33 @@ pub(crate) struct Planted {
     pub(crate) named: Named,
     /// The class it must be caught in; none where it must pass.
     pub(crate) expected: Option<Class>,
+    /// Where it is hunted, and with how many operations at most.
+    hunt: Hunt,
 }
 
+/// Where a specimen is hunted, and with how many operations at most.
+type Hunt = (Mode, usize);
+
+/// Where races of accesses to memory are seen too.
+const MEMORY: Hunt = (Mode::Sections, 3);
+/// Where a choice is a section, for what has all its state under its lock.
+const SECTIONS: Hunt = (Mode::Exhaustive, 3);
+
 impl Planted {
-    /// How it is hunted: where races of accesses to memory are seen too. What
-    /// must pass takes every program, and goes where that is cheapest.
+    /// How it is hunted. What must pass takes every program, and goes where that
+    /// is cheapest.
     pub(crate) fn mode(&self) -> Mode {
         match self.expected {
-            Some(_) => Mode::Sections,
+            Some(_) => self.hunt.0,
             None => Mode::Exhaustive,
         }
     }
 
-    /// Which programs it is hunted with: those of at most three operations.
+    /// Which programs it is hunted with.
     pub(crate) fn plan(&self) -> Plan {
         let mut plan = Plan::of(self.mode(), Profile::Quick);
-        plan.bound.total = 3;
+        plan.bound.total = self.hunt.1;
+        plan.bound.operations = self.hunt.1 - 1;
         plan
     }
 }
@@ -129,20 +142,41 @@ pub(crate) fn subjects() -> Vec<Named> {
 #[must_use]
 pub(crate) fn specimens() -> Vec<Planted> {
     let mut all = Vec::new();
-    all.extend(plant("oneshot", oneshot::Fault::ALL, oneshot::Specimen));
-    all.extend(plant("barrier", barrier::Fault::ALL, barrier::Specimen));
+    let longer = (Mode::Exhaustive, 4);
+    let longest = (Mode::Exhaustive, 5);
+    let once_cells = once_cell::Fault::ALL;
+    let set_onces = set_once::Fault::ALL;
     all.extend(plant(
-        "once-cell",
-        once_cell::Fault::ALL,
-        once_cell::Specimen,
+        "oneshot",
+        MEMORY,
+        oneshot::Fault::ALL,
+        oneshot::Specimen,
     ));
-    all.extend(plant("set-once", set_once::Fault::ALL, set_once::Specimen));
+    all.extend(plant("notify", SECTIONS, notify::ALL, notify::Specimen));
+    all.extend(plant("mutex", longer, mutex::ALL, mutex::Specimen));
+    all.extend(plant("condvar", longest, condvar::ALL, condvar::Specimen));
+    all.extend(plant("rwlock", longer, rwlock::ALL, rwlock::Specimen));
+    all.extend(plant(
+        "semaphore",
+        SECTIONS,
+        semaphore::ALL,
+        semaphore::Specimen,
+    ));
+    all.extend(plant(
+        "barrier",
+        MEMORY,
+        barrier::Fault::ALL,
+        barrier::Specimen,
+    ));
+    all.extend(plant("once-cell", MEMORY, once_cells, once_cell::Specimen));
+    all.extend(plant("set-once", MEMORY, set_onces, set_once::Specimen));
     all
 }
 
 /// The specimens of one subject.
 fn plant<F, S: Family, const N: usize>(
     subject: &str,
+    hunt: Hunt,
     faults: [(&'static str, F, Option<Class>); N],
     specimen: fn(F) -> S,
 ) -> [Planted; N] {
@@ -156,6 +190,7 @@ fn plant<F, S: Family, const N: usize>(
             entry: Box::new(Of(specimen(fault))),
         },
         expected,
+        hunt,
     })
 }
 

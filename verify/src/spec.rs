@@ -46,6 +46,14 @@ pub trait Spec: Send + Sync + 'static {
         vec![state.clone()]
     }
 
+    /// What the operation does to the state, whatever it answers: what an
+    /// operation has done that wakes others, if one of these panics. For
+    /// [`cancel`](Self::cancel).
+    fn effects(&self, state: &Self::State, call: Call<'_, Self::Op>) -> Vec<Self::State> {
+        let outcomes = self.step(state, call).into_iter();
+        outcomes.map(|(state, _)| state).collect()
+    }
+
     /// Whether [`begin`](Self::begin) does anything for this operation. Where
     /// it does not, its place in a history need not be searched for.
     fn begins(&self, op: &Self::Op) -> bool {

@@ -139,6 +139,9 @@ pub struct Offer<Op> {
     /// Whether it is only awaited or cancelled: another name for an operation
     /// whose every manner is tried already.
     pub alias: bool,
+    /// Whether it waits for one thing after another: it is dropped at the second
+    /// too.
+    pub staged: bool,
 }
 
 /// How an operation runs.
@@ -175,6 +178,7 @@ impl<Op> Offer<Op> {
             manner,
             leaves: false,
             alias: false,
+            staged: false,
         }
     }
 
@@ -183,6 +187,13 @@ impl<Op> Offer<Op> {
     #[must_use]
     pub const fn alias(mut self) -> Self {
         self.alias = true;
+        self
+    }
+
+    /// It waits for one thing after another.
+    #[must_use]
+    pub const fn staged(mut self) -> Self {
+        self.staged = true;
         self
     }
 

@@ -35,9 +35,11 @@ macro_rules! matrix {
 }
 
 mod oneshot;
+mod queues;
 mod spawn;
 #[path = "../support/mod.rs"]
 mod support;
+mod time;
 
 /// The executors that take a line or two to make.
 mod executors {

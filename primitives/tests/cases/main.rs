@@ -13,7 +13,7 @@
 //! | FA-01 | two kinds of waiters |
 //! | FA-02 | nothing: that a grant waits for its poll is how it is, and `granted` tells of it |
 //! | OV-01 | a count of permits: `Semaphore` |
-//! | OV-03, OV-06 | deadlines |
+//! | OV-03, OV-06, TM-* | deadlines: `time` |
 //! | RE-03 | tasks, which are the executor's |
 //!
 //! A oneshot has one waiter a side and no queue: where a cancelled waiter hands

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use reveille::oneshot::{Receiver, Sender};
 use reveille::protocol::{Backend, Local, Native, Place, Spin};
+use reveille::time::{Advance, DelayQueue, Duration, Instant, Interval, Timers, VirtualClock};
 use reveille::{
     Barrier, BarrierWait, Mutex, Notify, OnceCell, OwnedMutexGuard, OwnedRwLockUpgradableReadGuard,
     RwLock, Semaphore, SetOnce,
@@ -64,6 +65,18 @@ pub(crate) fn table() -> Vec<Row> {
         awaiting_what_is_made::<Native>(),
         awaiting_what_is_made::<Spin>(),
         awaiting_what_is_made::<Local>(),
+        sleeping::<Native>(),
+        sleeping::<Spin>(),
+        sleeping::<Local>(),
+        timing_out::<Native>(),
+        timing_out::<Spin>(),
+        timing_out::<Local>(),
+        ticking::<Native>(),
+        ticking::<Spin>(),
+        ticking::<Local>(),
+        expiring::<Native>(),
+        expiring::<Spin>(),
+        expiring::<Local>(),
     ]
 }
 
@@ -603,6 +616,99 @@ fn awaiting_what_is_made<B: Backend>() -> Row {
             Scene::new(Waits(cell.wait()), Sets(cell))
         },
         left: Some(End::Never),
+        refuses: false,
+    }
+}
+
+/// A wait for a second, ended by a clock that goes on by one.
+fn timed<B: Backend, W: Waiter + 'static>(wait: fn(&Timers<B>) -> W) -> Scene {
+    struct Moves<B: Backend>(VirtualClock<B>);
+
+    impl<B: Backend> Completer for Moves<B> {
+        fn complete(&mut self) -> bool {
+            self.0.advance(SECOND);
+            true
+        }
+
+        fn touch(&mut self) {
+            self.0.advance(Duration::ZERO);
+            let _ = (self.0.now(), self.0.timers().waiting());
+            let _ = (self.0.timers().idle(), self.0.timers().next_deadline());
+        }
+    }
+
+    let nanosecond = Duration::from_nanos(1);
+    let clock = VirtualClock::<B>::new_in(Instant::ORIGIN, Advance::ByHand, nanosecond);
+    Scene::new(wait(clock.timers()), Moves(clock))
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// `Sleep`.
+fn sleeping<B: Backend>() -> Row {
+    Row {
+        name: format!("Sleep over {}", std::any::type_name::<B>()),
+        scene: || timed::<B, _>(|timers| Ends(timers.sleep(SECOND))),
+        left: None,
+        refuses: false,
+    }
+}
+
+/// `Timeout`, around what never ends.
+fn timing_out<B: Backend>() -> Row {
+    Row {
+        name: format!("Timeout over {}", std::any::type_name::<B>()),
+        scene: || {
+            timed::<B, _>(|timers| Ends(timers.timeout(SECOND, std::future::pending::<()>())))
+        },
+        left: None,
+        refuses: false,
+    }
+}
+
+/// `Interval::tick`. Every poll is that of a new future: what waits is the
+/// interval.
+fn ticking<B: Backend>() -> Row {
+    struct Ticks<B: Backend>(Interval<B>);
+
+    impl<B: Backend> Waiter for Ticks<B> {
+        fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+            Pin::new(&mut self.0.tick()).poll(cx).map(|_| End::Result)
+        }
+    }
+
+    Row {
+        name: format!("Interval::tick over {}", std::any::type_name::<B>()),
+        scene: || timed::<B, _>(|timers| Ticks(timers.interval_at(timers.now() + SECOND, SECOND))),
+        left: None,
+        refuses: false,
+    }
+}
+
+/// `DelayQueue::expired`, likewise.
+fn expiring<B: Backend>() -> Row {
+    struct Expires<B: Backend>(DelayQueue<Token, B>);
+
+    impl<B: Backend> Waiter for Expires<B> {
+        fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+            Pin::new(&mut self.0.expired()).poll(cx).map(|expired| {
+                let expired = expired.expect("there is one in it");
+                assert_eq!(expired.get_ref().0, 7, "it is the one that was put in");
+                End::Result
+            })
+        }
+    }
+
+    Row {
+        name: format!("DelayQueue::expired over {}", std::any::type_name::<B>()),
+        scene: || {
+            timed::<B, _>(|timers| {
+                let mut queue = DelayQueue::new_in(timers);
+                queue.insert(Token::new(7), SECOND);
+                Expires(queue)
+            })
+        },
+        left: None,
         refuses: false,
     }
 }

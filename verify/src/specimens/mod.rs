@@ -5,6 +5,12 @@
 //! is as useless as a blind one.
 
 pub(crate) mod barrier;
+pub(crate) mod condvar;
+pub(crate) mod mutex;
+pub(crate) mod notify;
 pub(crate) mod once_cell;
 pub(crate) mod oneshot;
+pub(crate) mod permits;
+pub(crate) mod rwlock;
+pub(crate) mod semaphore;
 pub(crate) mod set_once;

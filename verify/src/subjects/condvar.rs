@@ -86,7 +86,7 @@ impl<B: BlockingBackend> Subject for CondvarOn<B> {
             name: "task",
             kind: 0,
             ops: vec![
-                Offer::future("wait", Op::Wait),
+                Offer::future("wait", Op::Wait).staged(),
                 Offer::at_once("notify_one", Op::NotifyOne),
                 Offer::at_once("notify_all", Op::NotifyAll),
                 Offer::future("wait_while", Op::WaitWhile).alias(),
@@ -217,6 +217,8 @@ pub(crate) enum Grant {
     One,
     /// With all others, or without a wait.
     All,
+    /// There was no wait: the mutex was not free.
+    Refused,
 }
 
 impl State {
@@ -241,7 +243,8 @@ impl State {
             let state = all[next].clone();
             next += 1;
             for wait in &state.waits {
-                if wait.until_open && wait.grant != Grant::None && !state.open {
+                let notified = matches!(wait.grant, Grant::One | Grant::All);
+                if wait.until_open && notified && !state.open {
                     let mut again = state.clone();
                     again.leave(wait.who);
                     again.waits.push(Wait {
@@ -272,20 +275,27 @@ impl Spec for CondvarSpec {
     }
 
     fn begin(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
-        let mut next = state.clone();
         let until_open = *call.op == Op::WaitWhile;
-        next.waits.push(Wait {
-            who: call.who,
-            until_open,
-            grant: match until_open && state.open {
-                true => Grant::All,
-                false => Grant::None,
-            },
-        });
-        vec![next]
+        let waits = match until_open && state.open {
+            true => Grant::All,
+            false => Grant::None,
+        };
+        let begun = |grant| {
+            let mut next = state.clone();
+            next.waits.push(Wait {
+                who: call.who,
+                until_open,
+                grant,
+            });
+            next
+        };
+        vec![begun(waits), begun(Grant::Refused)]
     }
 
     fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        if !self.begins(call.op) {
+            return self.effects(state, call);
+        }
         let mut next = state.clone();
         if let Some(wait) = next.leave(call.who)
             && wait.grant == Grant::One
@@ -299,6 +309,7 @@ impl Spec for CondvarSpec {
         let mut next = state.clone();
         let ret = match *call.op {
             Op::Wait | Op::WaitWhile => match next.leave(call.who) {
+                Some(wait) if wait.grant == Grant::Refused => Ret::Refused,
                 Some(wait) => {
                     let open = !wait.until_open || state.open;
                     if wait.grant == Grant::None || !open || state.holder.is_some() {
@@ -306,7 +317,7 @@ impl Spec for CondvarSpec {
                     }
                     Ret::Woken
                 }
-                None => Ret::Refused,
+                None => return Vec::new(),
             },
             Op::NotifyOne => {
                 next.notify_one();

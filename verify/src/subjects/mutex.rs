@@ -312,6 +312,9 @@ impl Spec for MutexSpec {
     }
 
     fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        if *call.op == Op::Unlock {
+            return self.effects(state, call);
+        }
         let mut next = state.clone();
         next.leave(call.who);
         vec![next]

@@ -295,6 +295,9 @@ impl Spec for NotifySpec {
 
     /// A wait that was notified alone hands it on.
     fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        if !self.begins(call.op) {
+            return self.effects(state, call);
+        }
         let mut next = state.clone();
         match next.take(call.who) {
             Some(wait) if wait.granted => next.notified(),

@@ -281,6 +281,9 @@ impl Spec for OnceCellSpec {
     }
 
     fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        if !self.begins(call.op) {
+            return self.effects(state, call);
+        }
         let mut next = state.clone();
         for list in [&mut next.queue, &mut next.waits, &mut next.called] {
             list.retain(|&who| who != call.who);

@@ -45,7 +45,7 @@ pub(crate) enum Share {
 }
 
 impl Share {
-    fn permits(self, all: usize) -> usize {
+    pub(crate) fn permits(self, all: usize) -> usize {
         match self {
             Self::Read => 1,
             Self::Upgradable => all / 2 + 1,
@@ -340,7 +340,7 @@ fn leaked<G>(guard: G) -> Ret {
 /// once.
 pub(crate) struct RwLockSpec {
     /// The permits of a writer.
-    all: usize,
+    pub(crate) all: usize,
 }
 
 /// Its state.
@@ -352,6 +352,8 @@ pub(crate) struct State {
     waits: Vec<Wait>,
     /// What each holds, and can let go of.
     held: Vec<(usize, Share)>,
+    /// Whose downgrade unwinds: they are about to let go.
+    unwinding: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -412,6 +414,29 @@ impl RwLockSpec {
         self.all - Share::Upgradable.permits(self.all)
     }
 
+    fn let_go(&self, state: &mut State, who: usize) {
+        if let Some(share) = state.let_go(who) {
+            state.give_back(share.permits(self.all));
+        }
+    }
+
+    /// This state, and those in which some whose downgrade unwinds have let go.
+    fn unwound(&self, state: State) -> Vec<State> {
+        let mut all = vec![state];
+        let mut next = 0;
+        while next < all.len() {
+            if let [rest @ .., who] = &all[next].unwinding[..] {
+                let (who, rest) = (*who, rest.to_vec());
+                let mut gone = all[next].clone();
+                gone.unwinding = rest;
+                self.let_go(&mut gone, who);
+                all.push(gone);
+            }
+            next += 1;
+        }
+        all
+    }
+
     /// Somebody keeps a smaller share, and gives back the rest.
     fn downgrade(&self, state: &mut State, who: usize, to: Share) {
         if let Some(from) = state.holds(who) {
@@ -432,6 +457,7 @@ impl Spec for RwLockSpec {
             count: 0,
             waits: Vec::new(),
             held: Vec::new(),
+            unwinding: Vec::new(),
         }
     }
 
@@ -459,7 +485,7 @@ impl Spec for RwLockSpec {
             _ => {}
         }
         next.serve();
-        vec![next]
+        self.unwound(next)
     }
 
     fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
@@ -470,13 +496,28 @@ impl Spec for RwLockSpec {
         {
             next.free += wait.permits;
         }
-        // An upgrade that is given up lets go of what it began with too.
-        if *call.op == Op::Upgrade && next.holds(call.who) == Some(Share::Upgradable) {
-            next.let_go(call.who);
-            next.free += Share::Upgradable.permits(self.all);
+        let mut all = Vec::new();
+        match *call.op {
+            // An upgrade that is given up lets go of what it began with too.
+            Op::Upgrade => self.let_go(&mut next, call.who),
+            // Others may find it downgraded before it has let go.
+            Op::Downgrade | Op::DowngradeToUpgradable => {
+                let mut between = state.clone();
+                between.unwinding.push(call.who);
+                let to = match *call.op {
+                    Op::Downgrade => Share::Read,
+                    _ => Share::Upgradable,
+                };
+                self.downgrade(&mut between, call.who, to);
+                all.extend(self.unwound(between));
+                self.let_go(&mut next, call.who);
+            }
+            Op::Unlock => return self.effects(state, call),
+            _ => {}
         }
         next.serve();
-        vec![next]
+        all.extend(self.unwound(next));
+        all
     }
 
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
@@ -554,6 +595,7 @@ impl Spec for RwLockSpec {
                     .collect();
             }
         };
-        vec![(next, ret)]
+        let after = self.unwound(next);
+        after.into_iter().map(|next| (next, ret.clone())).collect()
     }
 }

@@ -341,6 +341,9 @@ impl Spec for SemaphoreSpec {
     }
 
     fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        if !self.begins(call.op) {
+            return self.effects(state, call);
+        }
         let mut next = state.clone();
         match next.leave(call.who).and_then(|wait| wait.answer) {
             Some(Answer::Granted(permits)) => next.give_back(permits),

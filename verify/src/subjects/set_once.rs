@@ -174,6 +174,9 @@ impl Spec for SetOnceSpec {
     }
 
     fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        if !self.begins(call.op) {
+            return self.effects(state, call);
+        }
         let mut next = state.clone();
         next.waits.retain(|&who| who != call.who);
         next.called.retain(|&who| who != call.who);

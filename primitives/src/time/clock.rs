@@ -1,0 +1,101 @@
+//! `Clock`: what says what time it is.
+//!
+//! Instants of the real clock are counted from an origin that lies before every
+//! instant of `std` that a process can meet:
+//!
+//! ```text
+//!   origin ─────────── 36 years ───────────▶ first use of the clock ──▶ now
+//! ```
+
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "std")]
+use core::time::Duration;
+#[cfg(feature = "std")]
+use std::sync::OnceLock;
+
+use super::Instant;
+
+/// Tells the time.
+///
+/// It never goes back. It is asked outside every lock, so it may take one of its
+/// own.
+///
+/// # Examples
+///
+/// A clock of one's own, and timers on it, which are told to look at it when it has
+/// moved. It moves in steps, so the granularity is the finest: otherwise a deadline
+/// that is rounded up past a step fires at the next.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use reveille::protocol::Native;
+/// use reveille::time::{Clock, Duration, Instant, Timers};
+///
+/// #[derive(Clone, Default)]
+/// struct Seconds(Arc<AtomicU64>);
+///
+/// impl Clock for Seconds {
+///     fn now(&self) -> Instant {
+///         Instant::ORIGIN + Duration::from_secs(self.0.load(Ordering::Relaxed))
+///     }
+/// }
+///
+/// let clock = Seconds::default();
+/// let timers = Timers::<Native>::new_in(clock.clone(), Duration::from_nanos(1));
+/// let sleep = timers.sleep(Duration::from_secs(5));
+/// clock.0.store(5, Ordering::Relaxed);
+/// timers.fire();
+/// assert!(sleep.is_elapsed());
+/// ```
+pub trait Clock: Send + Sync + 'static {
+    /// What time it is.
+    fn now(&self) -> Instant;
+}
+
+/// The clock of the system that never goes back: `std::time::Instant`.
+#[cfg(feature = "std")]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealClock;
+
+#[cfg(feature = "std")]
+impl Clock for RealClock {
+    #[inline]
+    fn now(&self) -> Instant {
+        from_std(std::time::Instant::now())
+    }
+}
+
+/// The instant of `std` that is `BEFORE` after the origin.
+#[cfg(feature = "std")]
+static ANCHOR: OnceLock<std::time::Instant> = OnceLock::new();
+
+#[cfg(feature = "std")]
+const BEFORE: Instant = Instant::from_nanos(1 << 60);
+
+#[cfg(feature = "std")]
+fn anchor() -> std::time::Instant {
+    *ANCHOR.get_or_init(std::time::Instant::now)
+}
+
+#[cfg(feature = "std")]
+#[inline]
+pub(super) fn from_std(instant: std::time::Instant) -> Instant {
+    let anchor = anchor();
+    match instant.checked_duration_since(anchor) {
+        Some(after) => BEFORE + after,
+        None => BEFORE - anchor.duration_since(instant),
+    }
+}
+
+#[cfg(feature = "std")]
+pub(super) fn into_std(instant: Instant) -> std::time::Instant {
+    let anchor = anchor();
+    let (after, before): (Duration, Duration) = (instant - BEFORE, BEFORE - instant);
+    let std = match before.is_zero() {
+        true => anchor.checked_add(after),
+        false => anchor.checked_sub(before),
+    };
+    std.unwrap_or(anchor)
+}

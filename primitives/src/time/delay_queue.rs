@@ -1,0 +1,447 @@
+//! `DelayQueue`: values, each of which comes out when its time has come.
+//!
+//! ```text
+//!             insert                 its deadline passes, poll_expired
+//!   (caller) ────────▶ in the queue ──────────────────────────────────▶ (caller)
+//!                       │  ▲    └────────────── remove ───────────────▶
+//!                       └──┘ reset
+//! ```
+//!
+//! It is the [wheel](super::wheel) of sleeps once more, with values in its entries
+//! and without a lock, for it has one user at a time. What waits is that user, in one
+//! [`Sleep`]: for the next deadline, or for ever where there is none.
+//!
+//! Invariant: whoever was told to wait, or that the queue is empty, is woken when the
+//! answer changes. A nearer deadline moves the sleep, which takes the waker along;
+//! where nothing is left, or something is again, the sleep ends.
+
+#![forbid(unsafe_code)]
+
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use core::time::Duration;
+
+use super::wheel::{Timer, Wheel};
+use super::{Instant, Sleep, Timers};
+use crate::protocol::{Backend, DefaultBackend};
+
+/// A queue of values, each with a delay after which it comes out.
+///
+/// Values come out in the order of their deadlines, rounded up to the
+/// [granularity](Timers::granularity) of the timers; those of the same tick in the
+/// order in which they were inserted or reset. Inserting, removing and resetting
+/// take constant time.
+///
+/// # Differences
+///
+/// Other than in `tokio_util::time::DelayQueue`, a [`Key`] never becomes that of
+/// another value, so `remove` with one that has come out answers rightly; `peek` is
+/// exact, `contains` and [`expired`](Self::expired) are additions.
+///
+/// # Examples
+///
+/// ```
+/// use reveille::time::{DelayQueue, Duration};
+///
+/// # reveille_executor::block_on(async {
+/// let mut sessions = DelayQueue::new();
+/// let ada = sessions.insert("ada", Duration::from_millis(2));
+/// sessions.insert("ben", Duration::from_millis(3));
+/// sessions.reset(&ada, Duration::from_millis(4)); // ada did something
+///
+/// assert_eq!(sessions.expired().await.unwrap().into_inner(), "ben");
+/// assert_eq!(sessions.expired().await.unwrap().into_inner(), "ada");
+/// assert!(sessions.expired().await.is_none());
+/// # });
+/// ```
+pub struct DelayQueue<T, B: Backend = DefaultBackend> {
+    wheel: Wheel<Delayed<T>>,
+    /// Until the next deadline, while somebody waits.
+    sleep: Sleep<B>,
+    serial: u64,
+}
+
+struct Delayed<T> {
+    deadline: Instant,
+    serial: u64,
+    /// None in a free entry.
+    value: Option<T>,
+}
+
+/// A value's place in a [`DelayQueue`], from its insertion until it comes out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    timer: Timer,
+    serial: u64,
+}
+
+/// A value that has come out of a [`DelayQueue`].
+#[derive(Debug, PartialEq, Eq)]
+pub struct Expired<T> {
+    value: T,
+    deadline: Instant,
+    key: Key,
+}
+
+#[cfg(feature = "std")]
+impl<T> DelayQueue<T> {
+    /// An empty queue, on the timers that are [current](Timers::current).
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_capacity(0)
+    }
+
+    /// An empty queue with room for so many values, on the timers that are
+    /// [current](Timers::current).
+    #[must_use]
+    pub fn with_capacity(capacity: usize) -> Self {
+        let mut queue = Self::new_in(&Timers::current());
+        queue.reserve(capacity);
+        queue
+    }
+}
+
+impl<T, B: Backend> DelayQueue<T, B> {
+    /// An empty queue, on any timers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{DelayQueue, Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let mut queue = DelayQueue::new_in(clock.timers());
+    /// queue.insert(7, Duration::from_secs(1));
+    /// clock.advance(Duration::from_secs(1));
+    /// let expired = reveille_executor::block_on(queue.expired());
+    /// assert_eq!(expired.unwrap().into_inner(), 7);
+    /// ```
+    #[must_use]
+    pub fn new_in(timers: &Timers<B>) -> Self {
+        let now = timers.now();
+        Self {
+            wheel: Wheel::new(timers.ticks().now(now)),
+            sleep: Sleep::unread(timers.clone(), now),
+            serial: 0,
+        }
+    }
+
+    /// Puts a value in, to come out after so long.
+    ///
+    /// # Panics
+    ///
+    /// Panics where the queue holds 2^32 - 2 values.
+    pub fn insert(&mut self, value: T, delay: Duration) -> Key {
+        self.insert_at(value, self.timers().now() + delay)
+    }
+
+    /// Puts a value in, to come out then.
+    ///
+    /// # Panics
+    ///
+    /// Panics where the queue holds 2^32 - 2 values.
+    pub fn insert_at(&mut self, value: T, deadline: Instant) -> Key {
+        let serial = self.serial;
+        self.serial += 1;
+        let delayed = Delayed {
+            deadline,
+            serial,
+            value: Some(value),
+        };
+        let was_empty = self.is_empty();
+        let tick = self.timers().tick(deadline);
+        let timer = self.wheel.insert(tick, delayed);
+        match was_empty {
+            true => self.wake(),
+            false => self.hasten(deadline),
+        }
+        Key { timer, serial }
+    }
+
+    /// Takes a value out before its time, or after it, if it has not come out.
+    ///
+    /// # Panics
+    ///
+    /// Panics where the value has come out: [`try_remove`](Self::try_remove) does
+    /// not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{DelayQueue, Duration};
+    ///
+    /// let mut queue = DelayQueue::new();
+    /// let key = queue.insert(7, Duration::from_secs(1));
+    /// assert_eq!(queue.remove(&key).into_inner(), 7);
+    /// assert!(queue.try_remove(&key).is_none());
+    /// ```
+    #[track_caller]
+    pub fn remove(&mut self, key: &Key) -> Expired<T> {
+        self.try_remove(key).unwrap_or_else(|| gone())
+    }
+
+    /// As [`remove`](Self::remove), or `None` where the value has come out.
+    pub fn try_remove(&mut self, key: &Key) -> Option<Expired<T>> {
+        let removed = self.contains(key).then(|| self.take(key.timer))?;
+        if self.is_empty() {
+            self.wake();
+        }
+        Some(removed)
+    }
+
+    /// Lets a value come out after so long from now.
+    ///
+    /// # Panics
+    ///
+    /// Panics where the value has come out.
+    #[track_caller]
+    pub fn reset(&mut self, key: &Key, delay: Duration) {
+        self.reset_at(key, self.timers().now() + delay);
+    }
+
+    /// Lets a value come out then.
+    ///
+    /// # Panics
+    ///
+    /// Panics where the value has come out.
+    #[track_caller]
+    pub fn reset_at(&mut self, key: &Key, deadline: Instant) {
+        if !self.contains(key) {
+            gone()
+        }
+        let tick = self.timers().tick(deadline);
+        self.wheel[key.timer].deadline = deadline;
+        self.wheel.reset(key.timer, tick);
+        self.hasten(deadline);
+    }
+
+    /// When a value is to come out.
+    ///
+    /// # Panics
+    ///
+    /// Panics where the value has come out.
+    #[track_caller]
+    #[must_use]
+    pub fn deadline(&self, key: &Key) -> Instant {
+        if !self.contains(key) {
+            gone()
+        }
+        self.wheel[key.timer].deadline
+    }
+
+    /// Whether a value is in the queue.
+    #[must_use]
+    pub fn contains(&self, key: &Key) -> bool {
+        self.wheel
+            .get(key.timer)
+            .is_some_and(|delayed| delayed.serial == key.serial && delayed.value.is_some())
+    }
+
+    /// The value that comes out next. Looks at every value of one slot of the wheel.
+    #[must_use]
+    pub fn peek(&self) -> Option<Key> {
+        let timer = self.wheel.first_listed()?;
+        let serial = self.wheel[timer].serial;
+        Some(Key { timer, serial })
+    }
+
+    /// Polls for a value whose time has come; `None` where the queue is empty. The
+    /// waker is called when to poll again, after `None` too.
+    pub fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
+        loop {
+            let now = self.timers().now();
+            if let Some(timer) = self.wheel.pop(self.timers().ticks().now(now)) {
+                self.sleep.restart(now);
+                return Poll::Ready(Some(self.take(timer)));
+            }
+            let next = self.next_pop();
+            if next != self.sleep.deadline() {
+                self.sleep.reset(next);
+            }
+            let over = Pin::new(&mut self.sleep).poll(cx).is_ready();
+            if self.is_empty() {
+                return Poll::Ready(None);
+            }
+            if !over {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Waits for a value whose time has come; `None` where the queue is empty.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before it is ready, it takes nothing out.
+    pub fn expired(&mut self) -> NextExpired<'_, T, B> {
+        NextExpired { queue: self }
+    }
+
+    /// Takes everything out and drops it.
+    pub fn clear(&mut self) {
+        let empty = Wheel::new(self.wheel.now());
+        let cleared = core::mem::replace(&mut self.wheel, empty);
+        self.wake();
+        drop(cleared);
+    }
+
+    /// How many values there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.wheel.len()
+    }
+
+    /// Whether there are no values.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.wheel.is_empty()
+    }
+
+    /// For how many values there is room.
+    #[must_use]
+    pub const fn capacity(&self) -> usize {
+        self.wheel.capacity()
+    }
+
+    /// Makes room for so many values more.
+    ///
+    /// # Panics
+    ///
+    /// Panics where they would take more than `isize::MAX` bytes.
+    pub fn reserve(&mut self, additional: usize) {
+        self.wheel.reserve(additional);
+    }
+
+    /// Gives up room that is not needed; all of it where the queue is empty.
+    pub fn shrink_to_fit(&mut self) {
+        self.wheel.shrink_to_fit();
+    }
+
+    fn timers(&self) -> &Timers<B> {
+        self.sleep.timers()
+    }
+
+    /// There is a new deadline: whoever waits for a later one waits for it.
+    fn hasten(&mut self, deadline: Instant) {
+        if self.sleep.is_waiting() && deadline < self.sleep.deadline() {
+            self.sleep.reset(deadline);
+        }
+    }
+
+    /// Until when nothing comes out.
+    fn next_pop(&self) -> Instant {
+        let next = self.wheel.next_pop();
+        next.and_then(|tick| self.timers().ticks().instant(tick))
+            .unwrap_or(Instant::MAX)
+    }
+
+    /// The answer has changed: whoever waits is woken.
+    fn wake(&mut self) {
+        if self.sleep.is_waiting() {
+            self.sleep.reset(Instant::ORIGIN);
+        }
+    }
+
+    fn take(&mut self, timer: Timer) -> Expired<T> {
+        let Delayed {
+            deadline,
+            serial,
+            value,
+        } = &mut self.wheel[timer];
+        let key = Key {
+            timer,
+            serial: *serial,
+        };
+        let expired = Expired {
+            deadline: *deadline,
+            value: value
+                .take()
+                .expect("an entry that is not free has its value"),
+            key,
+        };
+        self.wheel.remove(timer);
+        expired
+    }
+}
+
+#[cold]
+#[track_caller]
+fn gone() -> ! {
+    panic!("the value of this key has come out of the DelayQueue")
+}
+
+#[cfg(feature = "std")]
+impl<T> Default for DelayQueue<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Nothing in it is pinned.
+impl<T, B: Backend> Unpin for DelayQueue<T, B> {}
+
+#[cfg(feature = "futures-core")]
+impl<T, B: Backend> futures_core::Stream for DelayQueue<T, B> {
+    type Item = Expired<T>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
+        self.get_mut().poll_expired(cx)
+    }
+}
+
+impl<T, B: Backend> fmt::Debug for DelayQueue<T, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DelayQueue")
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The future of [`DelayQueue::expired`].
+#[derive(Debug)]
+#[must_use = "futures do nothing unless polled"]
+pub struct NextExpired<'a, T, B: Backend = DefaultBackend> {
+    queue: &'a mut DelayQueue<T, B>,
+}
+
+impl<T, B: Backend> Future for NextExpired<'_, T, B> {
+    type Output = Option<Expired<T>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.queue.poll_expired(cx)
+    }
+}
+
+impl<T> Expired<T> {
+    /// The value.
+    #[must_use]
+    pub const fn get_ref(&self) -> &T {
+        &self.value
+    }
+
+    /// The value, by exclusive borrow.
+    #[must_use]
+    pub const fn get_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+
+    /// The value, by itself.
+    #[must_use]
+    pub fn into_inner(self) -> T {
+        self.value
+    }
+
+    /// When it was to come out.
+    #[must_use]
+    pub const fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// The key that it had.
+    #[must_use]
+    pub const fn key(&self) -> Key {
+        self.key
+    }
+}

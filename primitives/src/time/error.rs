@@ -1,0 +1,32 @@
+//! What can go wrong in time.
+
+#![forbid(unsafe_code)]
+
+use core::error::Error;
+use core::fmt;
+
+/// The answer of a [`Timeout`](super::Timeout) whose deadline passed before its
+/// future was ready.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Elapsed(());
+
+impl Elapsed {
+    pub(super) const fn new() -> Self {
+        Self(())
+    }
+}
+
+impl fmt::Display for Elapsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the deadline passed before the future was ready")
+    }
+}
+
+impl Error for Elapsed {}
+
+#[cfg(feature = "std")]
+impl From<Elapsed> for std::io::Error {
+    fn from(_: Elapsed) -> Self {
+        std::io::ErrorKind::TimedOut.into()
+    }
+}

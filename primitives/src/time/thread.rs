@@ -1,0 +1,121 @@
+//! The driver of timers that nobody else drives: a thread, started at the first
+//! need.
+//!
+//! ```text
+//!              first sleep that waits                     the last handle is dropped
+//!   unstarted ─────────────────────────▶ turn ⇄ parked ──────────────────────────────▶ gone
+//! ```
+//!
+//! Invariant: the thread owns its timers only while it takes a turn, so that they
+//! can go, and is not joined by anybody, so that the process can end. A waker that
+//! panics ends a turn, and the next begins at once.
+
+#![forbid(unsafe_code)]
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::{Arc, Weak};
+use alloc::task::Wake;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::task::{Context, Waker};
+use core::time::Duration;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread::{self, Thread};
+
+use super::timers::{DEFAULT_GRANULARITY, Inner, Source};
+use super::{Clock, RealClock, Timers};
+use crate::protocol::SharedBackend;
+
+#[cfg(not(loom))]
+impl Timers {
+    /// Timers on the real clock, driven by a thread of their own: it starts when
+    /// the first sleep waits and ends when they are dropped. It does not keep the
+    /// process from ending.
+    ///
+    /// Their granularity is 2^16 ns, 66 µs: about what a system is late anyway when
+    /// it wakes a thread by time.
+    #[must_use]
+    pub fn threaded() -> Self {
+        Self::threaded_in(DEFAULT_GRANULARITY)
+    }
+}
+
+impl<B: SharedBackend> Timers<B> {
+    /// As [`threaded`](Timers::threaded), over any backend and with any
+    /// [granularity](Self::new_in).
+    #[must_use]
+    pub fn threaded_in(granularity: Duration) -> Self {
+        Self::from_source(
+            Source::Clock(Box::new(RealClock)),
+            RealClock.now(),
+            granularity,
+            Some(start),
+        )
+    }
+}
+
+fn start<B: SharedBackend>(timers: &Timers<B>) {
+    let driven = Arc::downgrade(&timers.inner);
+    let started = thread::Builder::new()
+        .name(String::from("reveille-timers"))
+        .spawn(move || drive(&driven));
+    if let Err(error) = started {
+        timers.not_started();
+        panic!("the system refused the thread that drives timers: {error}");
+    }
+}
+
+fn drive<B: SharedBackend>(driven: &Weak<Inner<B>>) {
+    let alarm = Arc::new(Alarm {
+        thread: thread::current(),
+        rung: AtomicBool::new(false),
+    });
+    let waker = Waker::from(alarm.clone());
+    while let Some(inner) = driven.upgrade() {
+        let timers = Timers { inner };
+        // Whoever is due is fired in the turn, whatever panics in it.
+        let turn = catch_unwind(AssertUnwindSafe(|| {
+            timers.turn(&mut Context::from_waker(&waker))
+        }));
+        let Ok(next) = turn else { continue };
+        let sleep = next.map(|next| next - timers.now());
+        // Where it is the last handle, that rings the alarm.
+        if catch_unwind(AssertUnwindSafe(|| drop(timers))).is_ok() {
+            alarm.wait(sleep);
+        }
+    }
+}
+
+/// What the thread sleeps on.
+struct Alarm {
+    thread: Thread,
+    /// Beside the token of the thread, which a waker that blocks in a turn of the
+    /// driver may use up.
+    rung: AtomicBool,
+}
+
+impl Alarm {
+    fn wait(&self, at_most: Option<Duration>) {
+        if self.rung.swap(false, Ordering::Acquire) {
+            return;
+        }
+        match at_most {
+            Some(duration) => thread::park_timeout(duration),
+            None => thread::park(),
+        }
+        // A turn follows, which looks at whatever it was rung for.
+        self.rung.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.rung.swap(true, Ordering::Release) {
+            self.thread.unpark();
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! `Timers`: a wheel under the lock, a clock, and who drives them.
+//!
+//! ```text
+//!   Sleep::poll ──registers, or is due──▶ ┌───────────────┐ ◀──fires what is due── driver
+//!                                         │ wheel, driver │ ◀──registers, until──    │
+//!   Sleep::poll ──nearer deadline───────▶ └───────────────┘ ──wakes───────────▶ parked
+//! ```
+//!
+//! The driver is whoever calls [`Timers::turn`]: an executor's loop, or a thread.
+//! It is a waiter like any other: in one section it looks for the next deadline and
+//! leaves its waker (P2), and in the section that brings a nearer one that waker is
+//! taken out (P3).
+//!
+//! Invariants:
+//!
+//! 1. A sleep is ready when the *wheel's* time has reached its deadline. That time
+//!    stands under the lock with the wakers (P1), and moves only in the sections
+//!    that fire: whoever is due is ready at once and never enters the wheel, so
+//!    firing ends, whatever the wakers do.
+//! 2. Whenever the driver's waker is registered, no deadline comes before `until`,
+//!    at which it wakes by itself.
+
+#![forbid(unsafe_code)]
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::fmt;
+use core::task::{Context, Poll};
+use core::time::Duration;
+
+use super::ticks::Ticks;
+use super::wheel::{Timer, Wheel};
+use super::{Advance, Clock, Instant, Interval, Sleep, Timeout};
+use crate::protocol::{Backend, Bits, DefaultBackend, Section, StateLock, WakeList, WakerSlot};
+
+/// Timers: sleeps, timeouts and intervals on one clock.
+///
+/// It is a handle: clones share the same timers. To test code that waits, give it
+/// the timers of a [`VirtualClock`](super::VirtualClock); nothing global is
+/// involved.
+///
+/// Somebody has to [drive](Self::turn) them: an executor, or a thread of their own
+/// ([`threaded`](Self::threaded)). Timers on a virtual clock are driven by whoever
+/// moves the clock.
+///
+/// # Examples
+///
+/// ```
+/// use reveille::time::{Duration, Timers};
+///
+/// let timers = Timers::threaded();
+/// let start = timers.now();
+/// reveille_executor::block_on(timers.sleep(Duration::from_millis(2)));
+/// assert!(timers.now() - start >= Duration::from_millis(2));
+/// ```
+pub struct Timers<B: Backend = DefaultBackend> {
+    pub(super) inner: Arc<Inner<B>>,
+}
+
+pub(super) struct Inner<B: Backend> {
+    pub(super) lock: StateLock<State, B>,
+    source: Source,
+    ticks: Ticks,
+    /// Starts the driver, where it is a thread.
+    start: Option<fn(&Timers<B>)>,
+}
+
+/// Where the time comes from.
+pub(super) enum Source {
+    /// From a clock that is looked at.
+    Clock(Box<dyn Clock>),
+    /// From whoever moves it: it is [`State::now`].
+    Virtual(Advance),
+}
+
+pub(super) struct State {
+    pub(super) wheel: Wheel<WakerSlot>,
+    /// The time, if it is virtual.
+    now: Instant,
+    driver: WakerSlot,
+    /// The tick at which the driver wakes by itself; zero where it is awake.
+    until: u64,
+    /// Whether the driver is a thread that has not been started.
+    unstarted: bool,
+}
+
+/// The granularity of those who name none: 2^16 ns.
+pub(super) const DEFAULT_GRANULARITY: Duration = Duration::from_nanos(1 << 16);
+
+impl Timers {
+    /// Timers on a clock, to be driven by whoever calls [`turn`](Self::turn) or
+    /// [`fire`](Self::fire).
+    #[must_use]
+    pub fn new(clock: impl Clock) -> Self {
+        Self::new_in(clock, DEFAULT_GRANULARITY)
+    }
+}
+
+impl<B: Backend> Timers<B> {
+    /// Timers on a clock, over any backend and with any granularity.
+    ///
+    /// Deadlines are rounded up to ticks of this length, itself rounded down to a
+    /// power of two of nanoseconds. Finer ticks are less late; timers in the same
+    /// tick share one wake-up of the driver.
+    #[must_use]
+    pub fn new_in(clock: impl Clock, granularity: Duration) -> Self {
+        let now = clock.now();
+        Self::from_source(Source::Clock(Box::new(clock)), now, granularity, None)
+    }
+
+    pub(super) fn from_source(
+        source: Source,
+        now: Instant,
+        granularity: Duration,
+        start: Option<fn(&Self)>,
+    ) -> Self {
+        let ticks = Ticks::of(granularity);
+        let state = State {
+            wheel: Wheel::new(ticks.now(now)),
+            now,
+            driver: WakerSlot::new(),
+            until: u64::MAX,
+            unstarted: start.is_some(),
+        };
+        Self {
+            inner: Arc::new(Inner {
+                lock: StateLock::new_in(Bits::EMPTY, state),
+                source,
+                ticks,
+                start,
+            }),
+        }
+    }
+
+    /// What time it is.
+    #[inline]
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        match &self.inner.source {
+            Source::Clock(clock) => clock.now(),
+            Source::Virtual(_) => self.inner.lock.with(|section| section.state.now),
+        }
+    }
+
+    /// How long a tick is, to which deadlines are rounded up.
+    #[must_use]
+    pub fn granularity(&self) -> Duration {
+        self.inner.ticks.granularity()
+    }
+
+    /// How many sleeps wait, or have been woken and not been polled since.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.inner.lock.with(|section| section.state.wheel.len())
+    }
+
+    /// Waits for so long. See [`time::sleep`](super::sleep).
+    pub fn sleep(&self, duration: Duration) -> Sleep<B> {
+        let now = self.now();
+        Sleep::new(self.clone(), now + duration, now)
+    }
+
+    /// Waits until then. See [`time::sleep_until`](super::sleep_until).
+    pub fn sleep_until(&self, deadline: Instant) -> Sleep<B> {
+        Sleep::new(self.clone(), deadline, self.now())
+    }
+
+    /// Waits for a future, but no longer than that. See
+    /// [`time::timeout`](super::timeout).
+    pub fn timeout<F: IntoFuture>(
+        &self,
+        duration: Duration,
+        future: F,
+    ) -> Timeout<F::IntoFuture, B> {
+        Timeout::new(future.into_future(), self.sleep(duration))
+    }
+
+    /// Waits for a future, but not past that. See
+    /// [`time::timeout_at`](super::timeout_at).
+    pub fn timeout_at<F: IntoFuture>(
+        &self,
+        deadline: Instant,
+        future: F,
+    ) -> Timeout<F::IntoFuture, B> {
+        Timeout::new(future.into_future(), self.sleep_until(deadline))
+    }
+
+    /// Ticks now, and each time a period has passed. See
+    /// [`time::interval`](super::interval).
+    ///
+    /// # Panics
+    ///
+    /// Panics where the period is zero.
+    #[track_caller]
+    #[must_use]
+    pub fn interval(&self, period: Duration) -> Interval<B> {
+        self.interval_at(self.now(), period)
+    }
+
+    /// Ticks at `start`, and each time a period has passed. See
+    /// [`time::interval_at`](super::interval_at).
+    ///
+    /// # Panics
+    ///
+    /// Panics where the period is zero.
+    #[track_caller]
+    #[must_use]
+    pub fn interval_at(&self, start: Instant, period: Duration) -> Interval<B> {
+        Interval::new(self.clone(), start, period)
+    }
+
+    /// Fires what is due by the clock, in the order of deadlines. On a virtual
+    /// clock there is nothing to do: whoever moves it fires.
+    ///
+    /// A waker that panics does not keep others from being woken; the panic goes on
+    /// to the caller afterwards.
+    pub fn fire(&self) {
+        if let Source::Clock(clock) = &self.inner.source {
+            let now = clock.now();
+            self.fire_at(|_| Some(now));
+        }
+    }
+
+    /// A driver's turn: fires what is due, leaves the driver's waker, and answers
+    /// until when the driver may sleep. The waker is called where a nearer deadline
+    /// comes up before that.
+    ///
+    /// `None` is for ever: there is no deadline, or the clock is virtual and nothing
+    /// comes of waiting (see [`idle`](Self::idle)).
+    ///
+    /// There is one driver at a time: the latest to take its turn.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::task::{Context, Poll, Waker};
+    /// use core::{future::Future, pin::pin};
+    /// use reveille::time::{Duration, RealClock, Timers};
+    ///
+    /// let timers = Timers::new(RealClock);
+    /// let mut sleep = pin!(timers.sleep(Duration::from_millis(1)));
+    /// let mut cx = Context::from_waker(Waker::noop()); // parks by deadline only
+    /// while sleep.as_mut().poll(&mut cx).is_pending() {
+    ///     if let Some(deadline) = timers.turn(&mut cx) {
+    ///         std::thread::sleep(deadline - timers.now());
+    ///     }
+    /// }
+    /// ```
+    pub fn turn(&self, cx: &mut Context<'_>) -> Option<Instant> {
+        self.fire();
+        let mut next = None;
+        let registered: Poll<()> = self.inner.lock.poll(cx, false, |section, caller| {
+            let state = section.state;
+            next = state.wheel.next_pop();
+            state.until = next.unwrap_or(u64::MAX);
+            caller.register(&mut state.driver);
+            Poll::Pending
+        });
+        debug_assert!(registered.is_pending());
+        match self.inner.source {
+            Source::Clock(_) => self.inner.ticks.instant(next?),
+            Source::Virtual(_) => None,
+        }
+    }
+
+    /// What an executor calls when it has nothing else to do: a virtual clock that
+    /// is [moved when idle](Advance::WhenIdle) goes to the next deadline, and what
+    /// is due fires. Answers whether something did; if so, there may be something
+    /// to run.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::when_idle();
+    /// let sleeping = clock.timers().sleep(Duration::from_secs(86_400));
+    /// let mut sleeping = std::pin::pin!(sleeping);
+    /// let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    /// while sleeping.as_mut().poll(&mut cx).is_pending() {
+    ///     assert!(clock.timers().idle(), "a deadline is left");
+    /// }
+    /// # use std::future::Future;
+    /// ```
+    pub fn idle(&self) -> bool {
+        match self.inner.source {
+            Source::Virtual(Advance::WhenIdle) => self.fire_next(),
+            _ => false,
+        }
+    }
+
+    /// The first deadline that has not fired, at the end of its tick; `None` where
+    /// there is none before the end of time.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let next = self
+            .inner
+            .lock
+            .with(|section| section.state.wheel.next_deadline());
+        self.inner.ticks.instant(next?)
+    }
+
+    /// Moves a virtual clock to the next deadline, if there is one before the end
+    /// of time, and fires.
+    pub(super) fn fire_next(&self) -> bool {
+        self.fire_at(|state| self.inner.ticks.instant(state.wheel.next_deadline()?))
+    }
+
+    /// Moves the time to what `to` answers in the first of the sections, and fires
+    /// what is due by then in as many as it takes.
+    pub(super) fn fire_at(&self, to: impl FnOnce(&State) -> Option<Instant>) -> bool {
+        let ticks = self.inner.ticks;
+        let mut to = Some(to);
+        let mut due = None;
+        self.inner.lock.rounds(|section| {
+            let Section { state, wakes, .. } = section;
+            if let Some(to) = to.take() {
+                due = to(state).map(|to| {
+                    state.now = state.now.max(to);
+                    ticks.now(to)
+                });
+            }
+            due.is_some_and(|due| state.fire(due, wakes))
+        });
+        due.is_some()
+    }
+
+    /// The tick at which a deadline has passed.
+    #[inline]
+    pub(super) fn tick(&self, deadline: Instant) -> u64 {
+        self.inner.ticks.deadline(deadline)
+    }
+
+    #[inline]
+    pub(super) fn ticks(&self) -> Ticks {
+        self.inner.ticks
+    }
+
+    /// Starts the driver, where it is a thread and [`State::tell_driver`] asked for
+    /// it.
+    #[cold]
+    pub(super) fn start_driver(&self) {
+        if let Some(start) = self.inner.start {
+            start(self);
+        }
+    }
+
+    /// The thread could not be started: the next sleep tries again.
+    #[cfg(feature = "std")]
+    pub(super) fn not_started(&self) {
+        self.inner.lock.with(|section| {
+            section.state.unstarted = true;
+            section.state.until = u64::MAX;
+        });
+    }
+}
+
+impl State {
+    pub(super) const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Takes out the wakers of what is due by then, as many as fit, and answers
+    /// whether there are more.
+    fn fire(&mut self, due: u64, wakes: &mut WakeList) -> bool {
+        while !wakes.is_full() {
+            let Some(timer) = self.wheel.pop(due) else {
+                return false;
+            };
+            wakes.wake(&mut self.wheel[timer]);
+        }
+        true
+    }
+
+    /// Sees to it that the driver knows of a deadline. Answers whether it has to be
+    /// started.
+    #[must_use]
+    #[inline]
+    pub(super) fn tell_driver(&mut self, deadline: u64, wakes: &mut WakeList) -> bool {
+        if deadline >= self.until {
+            return false;
+        }
+        self.until = 0;
+        wakes.wake(&mut self.driver);
+        core::mem::take(&mut self.unstarted)
+    }
+
+    /// Takes a timer out for good.
+    pub(super) fn remove(&mut self, timer: Timer, wakes: &mut WakeList) {
+        wakes.discard(&mut self.wheel[timer]);
+        self.wheel.remove(timer);
+    }
+}
+
+/// A driver that is parked learns that there is nothing left to drive.
+impl<B: Backend> Drop for Inner<B> {
+    fn drop(&mut self) {
+        self.lock
+            .with(|section| section.wakes.wake(&mut section.state.driver));
+    }
+}
+
+impl<B: Backend> Clone for Timers<B> {
+    #[inline]
+    fn clone(&self) -> Self {
+        Self {
+            inner: self.inner.clone(),
+        }
+    }
+}
+
+impl<B: Backend> fmt::Debug for Timers<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timers")
+            .field("granularity", &self.granularity())
+            .field("waiting", &self.waiting())
+            .finish_non_exhaustive()
+    }
+}

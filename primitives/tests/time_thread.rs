@@ -1,0 +1,85 @@
+//! The thread that drives timers, seen from outside. It has the process to itself:
+//! threads are counted.
+
+#![cfg(all(target_os = "linux", not(loom)))]
+
+use std::fs;
+use std::future::Future;
+use std::pin::pin;
+use std::process::Command;
+use std::task::{Context, Waker};
+use std::time::{Duration, Instant};
+
+use reveille::protocol::{Native, block_on};
+use reveille::time::{Timers, sleep};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// How many threads drive timers in this process.
+fn drivers() -> usize {
+    let tasks = fs::read_dir("/proc/self/task").expect("threads are listed");
+    let names = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names
+        .filter(|name| name.trim_end() == "reveille-timers")
+        .count()
+}
+
+fn settles_at(count: usize) {
+    let begun = Instant::now();
+    while drivers() != count {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "{} drive",
+            drivers()
+        );
+        std::thread::sleep(MS);
+    }
+}
+
+/// Run again as a process of its own, it leaves `main` while the thread waits.
+const LEAVES: &str = "REVEILLE_LEAVES_WITH_A_SLEEP";
+
+#[test]
+fn it_starts_at_need_ends_with_its_timers_and_holds_up_nobody() {
+    if std::env::var_os(LEAVES).is_some() {
+        let mut sleep = pin!(sleep(Duration::from_secs(1000)));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(sleep.as_mut().poll(&mut cx).is_pending());
+        settles_at(1);
+        return;
+    }
+
+    let timers = Timers::threaded();
+    block_on::<Native, _>(timers.sleep(Duration::ZERO));
+    block_on::<Native, _>(timers.timeout(MS, std::future::ready(()))).expect("it is ready");
+    assert_eq!(drivers(), 0, "nobody has waited");
+    block_on::<Native, _>(timers.sleep(MS));
+    settles_at(1);
+    block_on::<Native, _>(timers.sleep(MS));
+    settles_at(1);
+
+    // A sleep holds on to its timers; the last to go takes the thread along,
+    // however long that was to wait.
+    let mut last = timers.sleep(Duration::from_secs(1000));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(pin!(&mut last).poll(&mut cx).is_pending());
+    drop(timers);
+    settles_at(1);
+    drop(last);
+    settles_at(0);
+
+    let this = std::env::current_exe().expect("this is a program");
+    let mut leaves = Command::new(this)
+        .env(LEAVES, "")
+        .spawn()
+        .expect("it starts");
+    let begun = Instant::now();
+    let status = loop {
+        if let Some(status) = leaves.try_wait().expect("it can be waited for") {
+            break status;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "it does not end");
+        std::thread::sleep(MS);
+    };
+    assert!(status.success());
+}

@@ -1,0 +1,297 @@
+//! The timing wheel against a model: a map ordered by deadline, then by insertion.
+
+#![cfg(not(loom))]
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use reveille::time::wheel::{Timer, Wheel};
+
+/// What can be done with a wheel. Places among the entries are taken modulo how
+/// many there are.
+#[derive(Clone, Debug)]
+enum Op {
+    Insert(u64),
+    /// One that is due already, so long.
+    InsertOverdue(u64),
+    Reset(usize, u64),
+    Remove(usize),
+    /// Moves the time on, and pops at most so many.
+    Fire(u64, usize),
+    /// Moves the time to the next deadline, and pops everything.
+    FireNext,
+}
+
+/// A wheel, and what it should be.
+struct Pair {
+    wheel: Wheel<u64>,
+    /// The entries by number: their timers, deadlines and turns in the order.
+    entries: BTreeMap<u64, (Timer, u64, u64)>,
+    /// What is listed, in order: deadline, turn, number.
+    listed: BTreeMap<(u64, u64), u64>,
+    now: u64,
+    /// What is listed with a deadline before this is overdue and comes next.
+    position: u64,
+    turns: u64,
+    popped: usize,
+}
+
+impl Pair {
+    fn new(now: u64) -> Self {
+        Self {
+            wheel: Wheel::new(now),
+            entries: BTreeMap::new(),
+            listed: BTreeMap::new(),
+            now,
+            position: now,
+            turns: 0,
+            popped: 0,
+        }
+    }
+
+    fn turn(&mut self) -> u64 {
+        self.turns += 1;
+        self.turns
+    }
+
+    fn list(&mut self, number: u64, timer: Timer, deadline: u64) {
+        let turn = self.turn();
+        let tick = deadline.max(self.position);
+        self.entries.insert(number, (timer, deadline, turn));
+        self.listed.insert((tick, turn), number);
+    }
+
+    fn insert(&mut self, deadline: u64) {
+        let number = self.turns;
+        let timer = self.wheel.insert(deadline, number);
+        self.list(number, timer, deadline);
+    }
+
+    fn number(&self, place: usize) -> Option<u64> {
+        let place = place.checked_rem(self.entries.len())?;
+        self.entries.keys().nth(place).copied()
+    }
+
+    fn reset(&mut self, number: u64, deadline: u64) {
+        let (timer, ..) = self.entries[&number];
+        self.listed.retain(|_, listed| *listed != number);
+        self.wheel.reset(timer, deadline);
+        self.list(number, timer, deadline);
+    }
+
+    fn remove(&mut self, number: u64) {
+        let (timer, ..) = self.entries.remove(&number).expect("it is there");
+        self.listed.retain(|_, listed| *listed != number);
+        assert_eq!(self.wheel[timer], number);
+        self.wheel.remove(timer);
+    }
+
+    /// Pops at most so many, and answers whether that was all.
+    fn fire(&mut self, to: u64, at_most: usize) -> bool {
+        self.now = self.now.max(to);
+        for _ in 0..at_most {
+            let due = self
+                .listed
+                .first_key_value()
+                .filter(|((at, _), _)| *at <= to);
+            let due = due.map(|(&key, &number)| (key, number));
+            let popped = self.wheel.pop(to);
+            assert_eq!(
+                popped.map(|timer| self.wheel[timer]),
+                due.map(|(_, number)| number)
+            );
+            let Some((key, _)) = due else {
+                self.position = self.position.max(to);
+                return true;
+            };
+            self.position = key.0;
+            self.listed.remove(&key);
+            self.popped += 1;
+        }
+        false
+    }
+
+    fn apply(&mut self, op: Op) {
+        match op {
+            Op::Insert(ahead) => self.insert(self.now.saturating_add(ahead)),
+            Op::InsertOverdue(behind) => self.insert(self.now.saturating_sub(behind)),
+            Op::Reset(place, ahead) => {
+                if let Some(number) = self.number(place) {
+                    self.reset(number, self.now.saturating_add(ahead));
+                }
+            }
+            Op::Remove(place) => {
+                if let Some(number) = self.number(place) {
+                    self.remove(number);
+                }
+            }
+            Op::Fire(ahead, at_most) => {
+                self.fire(self.now.saturating_add(ahead), at_most);
+            }
+            Op::FireNext => {
+                if let Some(next) = self.wheel.next_deadline() {
+                    assert!(self.fire(next.max(self.now), usize::MAX));
+                }
+            }
+        }
+        self.check();
+    }
+
+    fn check(&self) {
+        assert_eq!(self.wheel.len(), self.entries.len());
+        assert_eq!(self.wheel.now(), self.now);
+        let first = self.listed.values().next().copied();
+        let next = first.map(|number| self.entries[&number].1);
+        assert_eq!(self.wheel.next_deadline(), next);
+        assert_eq!(self.wheel.first_listed().map(|it| self.wheel[it]), first);
+        let pop = self.wheel.next_pop();
+        assert_eq!(pop.is_some(), next.is_some());
+        assert!(pop <= next, "never late");
+        for &(timer, deadline, _) in self.entries.values() {
+            assert_eq!(self.wheel.deadline(timer), deadline);
+            assert_eq!(self.wheel.is_due(timer), deadline <= self.now);
+        }
+    }
+
+    /// Pops all that is left, by the times that the wheel asks for.
+    fn finish(mut self) -> usize {
+        while let Some(next) = self.wheel.next_pop() {
+            assert!(self.fire(next.max(self.now), usize::MAX));
+            self.check();
+        }
+        assert!(self.listed.is_empty());
+        for number in self.entries.keys().copied().collect::<Vec<_>>() {
+            self.remove(number);
+        }
+        assert!(self.wheel.is_empty());
+        self.popped
+    }
+}
+
+/// As often near as far, on each scale.
+fn ahead() -> impl Strategy<Value = u64> {
+    (0..=64u32, any::<u64>()).prop_map(|(bits, any)| any.checked_shr(64 - bits).unwrap_or(0))
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        6 => ahead().prop_map(Op::Insert),
+        1 => ahead().prop_map(Op::InsertOverdue),
+        2 => (any::<usize>(), ahead()).prop_map(|(place, ahead)| Op::Reset(place, ahead)),
+        2 => any::<usize>().prop_map(Op::Remove),
+        // Rarely far: then everything is due at once.
+        2 => (ahead(), 1..9usize).prop_map(|(ahead, at_most)| Op::Fire(ahead >> 16, at_most)),
+        1 => ahead().prop_map(|ahead| Op::Fire(ahead, usize::MAX)),
+        2 => Just(Op::FireNext),
+    ]
+}
+
+/// The edges of every level, and what cases name.
+fn edges() -> impl Iterator<Item = u64> {
+    (0..=10)
+        .map(|level| 1u64 << (6 * level))
+        .chain([1 << 30, 1 << 36])
+}
+
+fn starts() -> Vec<u64> {
+    let around = edges().flat_map(|edge| [edge - 1, edge, edge + 1]);
+    around
+        .chain([0, u64::MAX / 2, u64::MAX - 1, u64::MAX])
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn it_is_the_model(
+        start in proptest::sample::select(starts()),
+        ops in proptest::collection::vec(op(), 0..200),
+    ) {
+        let mut pair = Pair::new(start);
+        for op in ops {
+            pair.apply(op);
+        }
+        pair.finish();
+    }
+}
+
+/// OV-06: from the last tick before each edge, across it.
+#[test]
+fn ov_06_deadlines_are_met_across_every_edge() {
+    for start in starts() {
+        let mut pair = Pair::new(start);
+        let mut inserted = 0;
+        for ahead in edges()
+            .flat_map(|edge| [edge - 1, edge, edge + 1])
+            .chain([0, u64::MAX])
+        {
+            pair.insert(start.saturating_add(ahead));
+            inserted += 1;
+        }
+        assert_eq!(pair.finish(), inserted, "from {start}");
+    }
+}
+
+/// The digits of the position roll over while entries of every level wait.
+#[test]
+fn ov_06_the_position_goes_over_every_edge_in_small_steps() {
+    for edge in edges().filter(|&edge| edge > 64) {
+        let mut pair = Pair::new(edge - 40);
+        for ahead in 0..=80 {
+            pair.insert(edge - 40 + ahead);
+            pair.insert(edge - 40 + ahead * 3);
+        }
+        for tick in edge - 40..edge + 240 {
+            assert!(pair.fire(tick, usize::MAX));
+            pair.check();
+        }
+        assert_eq!(pair.popped, 162, "at {edge}");
+        pair.finish();
+    }
+}
+
+/// The insertions of one tick at different levels come out in their order.
+#[test]
+fn those_of_one_tick_come_out_in_the_order_of_insertion() {
+    let tick = (3 << 18) + (7 << 12) + (5 << 6) + 1;
+    let mut pair = Pair::new(0);
+    for now in [0, 3 << 18, tick - 1000, tick - 70, tick - 2, tick - 1] {
+        assert!(pair.fire(now, usize::MAX));
+        pair.insert(tick);
+        pair.insert(tick);
+    }
+    assert_eq!(pair.finish(), 12);
+}
+
+#[test]
+fn a_place_is_used_again_and_room_is_kept() {
+    let mut wheel = Wheel::new(0);
+    for round in 0..100 {
+        let timers: Vec<_> = (0..10).map(|it| wheel.insert(round * 7 + it, ())).collect();
+        for timer in timers {
+            wheel.remove(timer);
+        }
+    }
+    assert!(wheel.is_empty() && wheel.capacity() < 20);
+    assert_eq!((wheel.next_pop(), wheel.next_deadline()), (None, None));
+    wheel.shrink_to_fit();
+    assert_eq!(wheel.capacity(), 0);
+    wheel.reserve(10);
+    assert!(wheel.capacity() >= 10);
+}
+
+/// A crowd in one slot of a high level: the next time to pop is found in constant
+/// time, and is not late.
+#[test]
+fn a_crowd_hides_nobody() {
+    let mut pair = Pair::new(0);
+    for it in 0..1000 {
+        pair.insert((1 << 30) + it * 7919 % 100_000);
+    }
+    pair.insert(5);
+    assert_eq!(pair.wheel.next_pop(), Some(5));
+    assert!(pair.fire(5, usize::MAX));
+    assert!(pair.wheel.next_pop() > Some(5));
+    assert_eq!(pair.finish(), 1001);
+}

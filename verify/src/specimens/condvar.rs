@@ -1,0 +1,242 @@
+//! A condvar with a fault to order, over the suite's mutex.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use reveille::mutex::LockOwned;
+use reveille::protocol::{Bits, BlockingBackend};
+use reveille::{Mutex, OwnedMutexGuard};
+
+use crate::execution::Value;
+use crate::program::{Manner, Step};
+use crate::spec::Call;
+use crate::specimens::notify::{self, Notified, Notify};
+use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subjects::condvar::{CondvarSpec, Op, Ret};
+use crate::verdict::Class;
+
+/// What is wrong with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// A wait unlocks before it takes its place in the queue.
+    UnlocksFirst,
+    /// P6: a wait that is dropped before it has locked again swallows its
+    /// notification.
+    GrantSwallowed,
+}
+
+/// Every one, with its name and the class it must be caught in.
+pub(crate) const ALL: [(&str, Fault, Option<Class>); 2] = [
+    (
+        "unlocks-first",
+        Fault::UnlocksFirst,
+        Some(Class::LostWakeUp),
+    ),
+    (
+        "grant-swallowed",
+        Fault::GrantSwallowed,
+        Some(Class::CancellationRace),
+    ),
+];
+
+/// The specimen over every backend.
+pub(crate) struct Specimen(pub(crate) Fault);
+
+impl Family for Specimen {
+    type On<B: BlockingBackend> = SpecimenOn<B>;
+
+    fn on<B: BlockingBackend>(&self) -> Self::On<B> {
+        SpecimenOn {
+            fault: self.0,
+            backend: PhantomData,
+        }
+    }
+}
+
+pub(crate) struct SpecimenOn<B> {
+    fault: Fault,
+    backend: PhantomData<fn() -> B>,
+}
+
+/// What one participant holds.
+pub(crate) struct Actor<B: BlockingBackend> {
+    shared: Arc<Shared<B>>,
+    held: Option<OwnedMutexGuard<bool, B>>,
+}
+
+struct Shared<B: BlockingBackend> {
+    fault: Fault,
+    /// Whether it is open.
+    mutex: Arc<Mutex<bool, B>>,
+    notify: Arc<Notify<B>>,
+}
+
+/// A wait: to be notified, or until it is open.
+struct Wait<'a, B: BlockingBackend> {
+    shared: &'a Shared<B>,
+    until_open: bool,
+    stage: Stage<B>,
+}
+
+enum Stage<B: BlockingBackend> {
+    Begins(OwnedMutexGuard<bool, B>),
+    Waits(Notified<B>),
+    Locks(LockOwned<bool, B>),
+    Done,
+}
+
+impl<B: BlockingBackend> Future for Wait<'_, B> {
+    type Output = Ret;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ret> {
+        let Self {
+            shared,
+            until_open,
+            stage,
+        } = self.get_mut();
+        loop {
+            match stage {
+                Stage::Begins(_) => {
+                    let Stage::Begins(guard) = std::mem::replace(stage, Stage::Done) else {
+                        unreachable!("it begins")
+                    };
+                    if *until_open && *guard {
+                        return Poll::Ready(Ret::Woken);
+                    }
+                    let mut guard = Some(guard);
+                    if shared.fault == Fault::UnlocksFirst {
+                        drop(guard.take());
+                    }
+                    let mut notified = shared.notify.notified();
+                    let poll = Pin::new(&mut notified).poll(cx);
+                    *stage = Stage::Waits(notified);
+                    drop(guard);
+                    if poll.is_pending() {
+                        return Poll::Pending;
+                    }
+                }
+                Stage::Waits(notified) => {
+                    if Pin::new(notified).poll(cx).is_pending() {
+                        return Poll::Pending;
+                    }
+                    *stage = Stage::Locks(shared.mutex.clone().lock_owned());
+                }
+                Stage::Locks(lock) => match Pin::new(lock).poll(cx) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(guard) if *until_open => *stage = Stage::Begins(guard),
+                    Poll::Ready(_) => {
+                        *stage = Stage::Done;
+                        return Poll::Ready(Ret::Woken);
+                    }
+                },
+                Stage::Done => unreachable!("it is polled until it is ready"),
+            }
+        }
+    }
+}
+
+impl<B: BlockingBackend> Drop for Wait<'_, B> {
+    fn drop(&mut self) {
+        if let Stage::Locks(_) = self.stage
+            && self.shared.fault != Fault::GrantSwallowed
+        {
+            self.shared.notify.notify_one();
+        }
+    }
+}
+
+impl<B: BlockingBackend> Subject for SpecimenOn<B> {
+    type Op = Op;
+    type Ret = Ret;
+    type Spec = CondvarSpec;
+    type Actor = Actor<B>;
+
+    fn spec(&self) -> CondvarSpec {
+        CondvarSpec
+    }
+
+    /// Always three parts: two who wait, and one who locks, opens and notifies.
+    fn roles(&self, _: usize) -> Vec<Role<Op>> {
+        let role = |kind, ops| Role {
+            name: "task",
+            kind,
+            ops,
+        };
+        let wait = match self.fault {
+            Fault::UnlocksFirst => Offer::future("wait_while", Op::WaitWhile),
+            Fault::GrantSwallowed => Offer::future("wait", Op::Wait),
+        };
+        vec![
+            role(0, vec![wait.clone().staged()]),
+            role(1, vec![wait.alias()]),
+            role(
+                2,
+                vec![
+                    Offer::at_once("open", Op::Open),
+                    Offer::at_once("lock", Op::Lock),
+                    Offer::at_once("notify_one", Op::NotifyOne),
+                    Offer::at_once("unlock", Op::Unlock),
+                ],
+            ),
+        ]
+    }
+
+    /// Each waits once, the first until he is dropped on his way to the lock where
+    /// that is what is broken; the third does what he does in this order.
+    fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
+        if role.kind < 2 {
+            let late = next.manner == Manner::Cancel(2);
+            let hunted = self.fault == Fault::GrantSwallowed && role.kind == 0;
+            return before.is_empty() && late == hunted;
+        }
+        before.last().is_none_or(|last| last.op < next.op)
+    }
+
+    fn actors(&self, _: usize) -> Vec<Actor<B>> {
+        let shared = Arc::new(Shared {
+            fault: self.fault,
+            mutex: Arc::new(Mutex::new_in(false, 0)),
+            notify: Notify::new(notify::Fault::None, false),
+        });
+        (0..3)
+            .map(|_| Actor {
+                shared: shared.clone(),
+                held: None,
+            })
+            .collect()
+    }
+
+    fn start<'a>(
+        &self,
+        Actor { shared, held }: &'a mut Actor<B>,
+        call: Call<'_, Op>,
+        _: &dyn Fn() -> Value,
+    ) -> Started<'a, Ret> {
+        let lock = || shared.mutex.clone().try_lock_owned().ok();
+        let done = match *call.op {
+            Op::NotifyOne => Some(shared.notify.notify_one()),
+            Op::Unlock => Some(drop(held.take())),
+            Op::Open => lock().map(|mut open| *open = true),
+            Op::Lock => lock().map(|guard| *held = Some(guard)),
+            Op::Wait | Op::WaitWhile => match lock() {
+                Some(guard) => {
+                    return Started::future(Wait {
+                        shared,
+                        until_open: *call.op == Op::WaitWhile,
+                        stage: Stage::Begins(guard),
+                    });
+                }
+                None => None,
+            },
+            _ => unreachable!("no part has it"),
+        };
+        Started::Done(done.map_or(Ret::Refused, |()| Ret::Unit))
+    }
+
+    fn describe(&self, _: Bits) -> String {
+        "state".to_owned()
+    }
+}

@@ -1,0 +1,159 @@
+//! A mutex with a fault to order, strictly in order where it has none.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use reveille::protocol::{Bits, BlockingBackend};
+
+use crate::execution::Value;
+use crate::program::Step;
+use crate::spec::Call;
+use crate::specimens::permits::{Fault, Permits};
+use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subjects::mutex::{MutexSpec, Op, Ret};
+use crate::verdict::Class;
+
+/// Every one, with its name and the class it must be caught in: none for those
+/// that must pass.
+pub(crate) const ALL: [(&str, Fault, Option<Class>); 5] = [
+    ("plain", Fault::None, None),
+    (
+        "grant-kept",
+        Fault::GrantKept,
+        Some(Class::CancellationRace),
+    ),
+    (
+        "first-waker-kept",
+        Fault::FirstWakerKept,
+        Some(Class::StaleWaker),
+    ),
+    (
+        "checks-then-registers",
+        Fault::ChecksThenRegisters,
+        Some(Class::LostWakeUp),
+    ),
+    ("overtakes", Fault::Overtakes, Some(Class::WrongResult)),
+];
+
+/// The specimen over every backend.
+pub(crate) struct Specimen(pub(crate) Fault);
+
+impl Family for Specimen {
+    type On<B: BlockingBackend> = SpecimenOn<B>;
+
+    fn on<B: BlockingBackend>(&self) -> Self::On<B> {
+        SpecimenOn {
+            fault: self.0,
+            backend: PhantomData,
+        }
+    }
+}
+
+pub(crate) struct SpecimenOn<B> {
+    fault: Fault,
+    backend: PhantomData<fn() -> B>,
+}
+
+/// What one participant holds.
+pub(crate) struct Actor<B: BlockingBackend> {
+    lock: Arc<Permits<B>>,
+    /// The value: nobody but the holder touches it.
+    count: Arc<AtomicUsize>,
+    held: bool,
+}
+
+impl<B: BlockingBackend> Subject for SpecimenOn<B> {
+    type Op = Op;
+    type Ret = Ret;
+    type Spec = MutexSpec;
+    type Actor = Actor<B>;
+
+    fn spec(&self) -> MutexSpec {
+        MutexSpec { bound: 0 }
+    }
+
+    /// Always two parts: one who locks in every manner, and unlocks; and one who
+    /// locks again too.
+    fn roles(&self, _: usize) -> Vec<Role<Op>> {
+        let role = |kind, ops| Role {
+            name: "task",
+            kind,
+            ops,
+        };
+        vec![
+            role(
+                0,
+                vec![
+                    Offer::future("lock_owned", Op::LockOwned),
+                    Offer::at_once("unlock", Op::Unlock),
+                ],
+            ),
+            role(
+                1,
+                vec![
+                    Offer::future("lock_owned", Op::LockOwned).alias(),
+                    Offer::at_once("unlock", Op::Unlock),
+                    Offer::at_once("try_lock_owned", Op::TryLockOwned),
+                ],
+            ),
+        ]
+    }
+
+    /// Whoever holds the lock does not wait for it.
+    fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
+        let last = before.last().map(|step| role.ops[step.op].op);
+        match role.ops[next.op].op {
+            Op::Unlock => matches!(last, Some(Op::LockOwned | Op::TryLockOwned)),
+            _ => matches!(last, None | Some(Op::Unlock)),
+        }
+    }
+
+    fn actors(&self, _: usize) -> Vec<Actor<B>> {
+        let lock = Permits::new(self.fault, 1);
+        let count = Arc::new(AtomicUsize::new(0));
+        (0..2)
+            .map(|_| Actor {
+                lock: lock.clone(),
+                count: count.clone(),
+                held: false,
+            })
+            .collect()
+    }
+
+    fn start<'a>(
+        &self,
+        Actor { lock, count, held }: &'a mut Actor<B>,
+        call: Call<'_, Op>,
+        _: &dyn Fn() -> Value,
+    ) -> Started<'a, Ret> {
+        Started::Done(match *call.op {
+            Op::LockOwned => {
+                let acquire = lock.acquire(1);
+                return Started::future(async {
+                    acquire.await;
+                    *held = true;
+                    Ret::Locked
+                });
+            }
+            Op::TryLockOwned => match lock.try_acquire(1) {
+                Some(_) => {
+                    *held = true;
+                    Ret::Locked
+                }
+                None => Ret::Refused,
+            },
+            Op::Unlock if std::mem::take(held) => {
+                let before = count.fetch_add(1, Ordering::Relaxed);
+                lock.release(1);
+                Ret::Unlocked(before)
+            }
+            Op::Unlock => Ret::Unit,
+            _ => unreachable!("no part has it"),
+        })
+    }
+
+    fn describe(&self, _: Bits) -> String {
+        "state".to_owned()
+    }
+}

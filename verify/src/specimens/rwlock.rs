@@ -1,0 +1,159 @@
+//! A lock for readers and writers with a fault to order.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use reveille::protocol::{Bits, BlockingBackend};
+
+use crate::execution::Value;
+use crate::program::Step;
+use crate::spec::Call;
+use crate::specimens::permits::{Fault, Permits};
+use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subjects::rwlock::{Op, Ret, RwLockSpec, Share};
+use crate::verdict::Class;
+
+/// Every one, with its name and the class it must be caught in: none for those
+/// that must pass.
+pub(crate) const ALL: [(&str, Fault, Option<Class>); 5] = [
+    ("plain", Fault::None, None),
+    (
+        "cancelled-writer-stays",
+        Fault::PlaceKept,
+        Some(Class::CancellationRace),
+    ),
+    (
+        "one-reader-woken",
+        Fault::ServesOne,
+        Some(Class::LostWakeUp),
+    ),
+    (
+        "readers-overtake",
+        Fault::SmallFirst,
+        Some(Class::WrongResult),
+    ),
+    ("batch-stops", Fault::BatchStops, Some(Class::Panic)),
+];
+
+/// How many may read at a time.
+const READERS: usize = 8;
+
+/// The specimen over every backend.
+pub(crate) struct Specimen(pub(crate) Fault);
+
+impl Family for Specimen {
+    type On<B: BlockingBackend> = SpecimenOn<B>;
+
+    fn on<B: BlockingBackend>(&self) -> Self::On<B> {
+        SpecimenOn {
+            fault: self.0,
+            backend: PhantomData,
+        }
+    }
+}
+
+pub(crate) struct SpecimenOn<B> {
+    fault: Fault,
+    backend: PhantomData<fn() -> B>,
+}
+
+/// What one participant holds.
+pub(crate) struct Actor<B: BlockingBackend> {
+    lock: Arc<Permits<B>>,
+    count: Arc<AtomicUsize>,
+    held: Option<Share>,
+}
+
+impl<B: BlockingBackend> Subject for SpecimenOn<B> {
+    type Op = Op;
+    type Ret = Ret;
+    type Spec = RwLockSpec;
+    type Actor = Actor<B>;
+
+    fn spec(&self) -> RwLockSpec {
+        RwLockSpec { all: READERS }
+    }
+
+    /// Always three parts: one who reads or writes in every manner, one who
+    /// reads, and one who reads or writes and lets go.
+    fn roles(&self, _: usize) -> Vec<Role<Op>> {
+        let role = |kind, ops| Role {
+            name: "task",
+            kind,
+            ops,
+        };
+        vec![
+            role(
+                0,
+                vec![
+                    Offer::future("write_owned", Op::Lock(Share::Write)),
+                    Offer::future("read_owned", Op::Lock(Share::Read)),
+                ],
+            ),
+            role(
+                1,
+                vec![Offer::future("read_owned", Op::Lock(Share::Read)).alias()],
+            ),
+            role(
+                2,
+                vec![
+                    Offer::future("write_owned", Op::Lock(Share::Write)).alias(),
+                    Offer::future("read_owned", Op::Lock(Share::Read)).alias(),
+                    Offer::at_once("unlock", Op::Unlock),
+                ],
+            ),
+        ]
+    }
+
+    /// Nobody locks twice, or lets go of what he has not locked.
+    fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
+        before.is_empty() != (role.ops[next.op].op == Op::Unlock) && before.len() < 2
+    }
+
+    fn actors(&self, _: usize) -> Vec<Actor<B>> {
+        let lock = Permits::new(self.fault, READERS);
+        let count = Arc::new(AtomicUsize::new(0));
+        (0..3)
+            .map(|_| Actor {
+                lock: lock.clone(),
+                count: count.clone(),
+                held: None,
+            })
+            .collect()
+    }
+
+    fn start<'a>(
+        &self,
+        Actor { lock, count, held }: &'a mut Actor<B>,
+        call: Call<'_, Op>,
+        _: &dyn Fn() -> Value,
+    ) -> Started<'a, Ret> {
+        Started::Done(match *call.op {
+            Op::Lock(share) => {
+                let acquire = lock.acquire(share.permits(READERS));
+                return Started::future(async move {
+                    acquire.await;
+                    *held = Some(share);
+                    Ret::Locked
+                });
+            }
+            Op::Unlock => match held.take() {
+                Some(share) => {
+                    let ret = match share {
+                        Share::Write => Ret::Wrote(count.fetch_add(1, Ordering::Relaxed)),
+                        _ => Ret::Read(count.load(Ordering::Relaxed)),
+                    };
+                    lock.release(share.permits(READERS));
+                    ret
+                }
+                None => Ret::Unit,
+            },
+            _ => unreachable!("no part has it"),
+        })
+    }
+
+    fn describe(&self, _: Bits) -> String {
+        "state".to_owned()
+    }
+}

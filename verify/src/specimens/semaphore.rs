@@ -1,0 +1,184 @@
+//! A semaphore with a fault to order, of one permit.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use reveille::protocol::{Bits, BlockingBackend};
+
+use crate::execution::Value;
+use crate::program::Step;
+use crate::spec::Call;
+use crate::specimens::permits::{Answer, Fault, Permits};
+use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subjects::semaphore::{Op, Ret, SemaphoreSpec};
+use crate::verdict::Class;
+
+/// Every one, with its name and the class it must be caught in: none for those
+/// that must pass.
+pub(crate) const ALL: [(&str, Fault, Option<Class>); 8] = [
+    ("plain", Fault::None, None),
+    (
+        "grant-kept",
+        Fault::GrantKept,
+        Some(Class::CancellationRace),
+    ),
+    (
+        "place-kept",
+        Fault::PlaceKept,
+        Some(Class::CancellationRace),
+    ),
+    (
+        "close-forgets",
+        Fault::CloseForgets,
+        Some(Class::LostWakeUp),
+    ),
+    (
+        "first-waker-kept",
+        Fault::FirstWakerKept,
+        Some(Class::StaleWaker),
+    ),
+    (
+        "checks-then-registers",
+        Fault::ChecksThenRegisters,
+        Some(Class::LostWakeUp),
+    ),
+    ("small-first", Fault::SmallFirst, Some(Class::WrongResult)),
+    ("batch-stops", Fault::BatchStops, Some(Class::Panic)),
+];
+
+/// The specimen over every backend.
+pub(crate) struct Specimen(pub(crate) Fault);
+
+impl Family for Specimen {
+    type On<B: BlockingBackend> = SpecimenOn<B>;
+
+    fn on<B: BlockingBackend>(&self) -> Self::On<B> {
+        SpecimenOn {
+            fault: self.0,
+            backend: PhantomData,
+        }
+    }
+}
+
+pub(crate) struct SpecimenOn<B> {
+    fault: Fault,
+    backend: PhantomData<fn() -> B>,
+}
+
+/// What one participant holds.
+pub(crate) struct Actor<B: BlockingBackend> {
+    permits: Arc<Permits<B>>,
+    held: Vec<usize>,
+}
+
+impl<B: BlockingBackend> Subject for SpecimenOn<B> {
+    type Op = Op;
+    type Ret = Ret;
+    type Spec = SemaphoreSpec;
+    type Actor = Actor<B>;
+
+    fn spec(&self) -> SemaphoreSpec {
+        SemaphoreSpec
+    }
+
+    /// Always three parts: two who acquire, and one who releases and closes. Two
+    /// can be in the queue while the third acts on it.
+    fn roles(&self, _: usize) -> Vec<Role<Op>> {
+        let role = |kind, ops| Role {
+            name: "task",
+            kind,
+            ops,
+        };
+        vec![
+            role(
+                0,
+                vec![
+                    Offer::future("acquire", Op::Acquire(1, 1)),
+                    Offer::future("acquire_many", Op::Acquire(2, 2)),
+                    Offer::at_once("release", Op::Release),
+                ],
+            ),
+            role(
+                1,
+                vec![
+                    Offer::future("acquire", Op::Acquire(1, 1)).alias(),
+                    Offer::at_once("try_acquire", Op::Try(1)),
+                ],
+            ),
+            role(
+                2,
+                vec![
+                    Offer::at_once("forget_permits", Op::Forget),
+                    Offer::at_once("add_permits", Op::Add),
+                    Offer::at_once("close", Op::Close),
+                ],
+            ),
+        ]
+    }
+
+    /// Nobody gives back what no step before can have acquired.
+    fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
+        let op = |step: &Step| role.ops[step.op].op;
+        let acquired = before
+            .iter()
+            .any(|step| matches!(op(step), Op::Acquire(..) | Op::Try(_)));
+        acquired || op(&next) != Op::Release
+    }
+
+    fn actors(&self, _: usize) -> Vec<Actor<B>> {
+        let permits = Permits::new(self.fault, 1);
+        (0..3)
+            .map(|_| Actor {
+                permits: permits.clone(),
+                held: Vec::new(),
+            })
+            .collect()
+    }
+
+    fn start<'a>(
+        &self,
+        Actor { permits, held }: &'a mut Actor<B>,
+        call: Call<'_, Op>,
+        _: &dyn Fn() -> Value,
+    ) -> Started<'a, Ret> {
+        Started::Done(match *call.op {
+            Op::Acquire(number, _) => {
+                let acquire = permits.acquire(number);
+                return Started::future(async move { keep(held, number, Some(acquire.await)) });
+            }
+            Op::Try(number) => keep(held, number, permits.try_acquire(number)),
+            Op::Release => match held.pop() {
+                Some(number) => {
+                    permits.release(number);
+                    Ret::Number(number)
+                }
+                None => Ret::Unit,
+            },
+            Op::Add => {
+                permits.release(1);
+                Ret::Unit
+            }
+            Op::Forget => Ret::Number(permits.forget()),
+            Op::Close => {
+                permits.close();
+                Ret::Unit
+            }
+            _ => unreachable!("no part has it"),
+        })
+    }
+
+    fn describe(&self, _: Bits) -> String {
+        "state".to_owned()
+    }
+}
+
+fn keep(held: &mut Vec<usize>, number: usize, answer: Option<Answer>) -> Ret {
+    match answer {
+        Some(Answer::Granted) => {
+            held.push(number);
+            Ret::Acquired(number)
+        }
+        Some(Answer::Closed) => Ret::Closed,
+        None => Ret::NoPermits,
+    }
+}
