@@ -5,8 +5,9 @@
 //! | [`block_on`] | runs one future on this thread, which sleeps while it waits |
 //! | [`block_on_in`] | the same over any backend, for checkers |
 //! | [`Executor`] | spawns and blocks on whatever executor one already has |
+//! | [`LocalExecutor`] | one thread, tasks that stay on it, timers driven by its loop |
 //! | [`Threads`] | the executor without a scheduler: a thread for each task |
-//! | [`task`] | how a spawned task is joined, and how it fails |
+//! | [`task`] | how a spawned task is joined and aborted, and how it fails |
 //!
 //! ```
 //! use reveille::oneshot;
@@ -37,9 +38,14 @@
 #![forbid(unsafe_code)]
 
 mod block_on;
+mod context;
 mod executor;
 #[cfg(feature = "futures")]
 pub mod futures;
+pub mod local;
+mod long_poll;
+mod registry;
+mod single;
 #[cfg(feature = "smol")]
 mod smol;
 pub mod task;
@@ -49,6 +55,8 @@ pub mod tokio;
 
 pub use self::block_on::{block_on, block_on_in};
 pub use self::executor::Executor;
+pub use self::local::LocalExecutor;
+pub use self::long_poll::LongPoll;
 pub use self::threads::Threads;
 
 /// The examples of the README, which are tests.

@@ -22,6 +22,7 @@ macro_rules! matrix {
             use super::$check as check;
             use crate::{executors, support::in_time};
 
+            #[test] fn local() { in_time(|| check(&reveille_executor::LocalExecutor::new())); }
             #[test] fn threads() { in_time(|| check(&reveille_executor::Threads)); }
             #[test] fn tokio_current_thread() { in_time(|| check(&executors::tokio_current_thread())); }
             #[test] fn tokio_multi_thread() { in_time(|| check(&executors::tokio_multi_thread())); }

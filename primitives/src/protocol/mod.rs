@@ -91,7 +91,8 @@ pub use self::shuttle::{Shuttle, ShuttleLock, ShuttlePark};
 pub use self::spin::{Spin, SpinAtomics, SpinLot, SpinPark};
 #[cfg(feature = "std")]
 pub use self::task::{
-    Abort, Description, Failure, Held, Join, Name, Outcome, Ran, Runnable, Schedule, local_task, task,
+    Abort, Description, Failure, Held, Join, Name, Outcome, Ran, Runnable, Schedule, local_task,
+    task,
 };
 pub use self::waiters::{Horizon, Waiter, Waiters};
 pub use self::wake::{Caller, WakeList, WakerSlot};

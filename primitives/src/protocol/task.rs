@@ -568,8 +568,8 @@ impl<B: Backend> Shared<B> {
         let mut orphaned = false;
         let before = self.header().lock.update(|bits| {
             let left = bits.without(flags);
-            orphaned = is_orphan(left, shares(bits) - 1)
-                && !bits.intersects(SCHEDULED | RUNNING | DONE);
+            orphaned =
+                is_orphan(left, shares(bits) - 1) && !bits.intersects(SCHEDULED | RUNNING | DONE);
             Some(if orphaned {
                 shared(left | SCHEDULED | ABORTED)
             } else {
@@ -816,9 +816,9 @@ impl<T, B: Backend> Join<T, B> {
 impl<T, B: Backend> Drop for Join<T, B> {
     fn drop(&mut self) {
         let header = self.share.header();
-        let left = header.lock.update(|bits| {
-            (!bits.contains(DONE)).then(|| bits.without(JOIN_WAITS) | JOIN_LEFT)
-        });
+        let left = header
+            .lock
+            .update(|bits| (!bits.contains(DONE)).then(|| bits.without(JOIN_WAITS) | JOIN_LEFT));
         match left {
             Ok(before) if before.contains(JOIN_WAITS) => {
                 // SAFETY: the update found `JOIN_WAITS` set and has cleared it.
