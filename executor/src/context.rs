@@ -10,18 +10,22 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use crate::pool::Handle;
 use crate::single::Single;
 
 thread_local! {
     static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
     /// Which it is, for a quick look.
     static TOKEN: Cell<usize> = const { Cell::new(0) };
+    /// Of a worker, its pool and its index.
+    static WORKER: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
 }
 
 /// An executor, as the code that it runs finds it.
 #[derive(Clone)]
 pub(crate) enum Current {
     Single(Rc<Single>),
+    Pool(Handle),
 }
 
 /// While it lives, an executor is the current one of this thread.
@@ -69,4 +73,16 @@ pub(crate) fn current(what: &str) -> Current {
              future that one runs, or spawn on the executor itself"
         ),
     }
+}
+
+/// Makes this thread a worker, for as long as it lives.
+pub(crate) fn enter_worker(token: usize, index: usize) {
+    WORKER.set(Some((token, index)));
+}
+
+/// Which worker this thread is of the pool with this token.
+#[inline]
+pub(crate) fn worker_of(token: usize) -> Option<usize> {
+    let (pool, index) = WORKER.try_with(Cell::get).ok().flatten()?;
+    (pool == token).then_some(index)
 }

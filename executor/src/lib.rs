@@ -6,6 +6,7 @@
 //! | [`block_on_in`] | the same over any backend, for checkers |
 //! | [`Executor`] | spawns and blocks on whatever executor one already has |
 //! | [`LocalExecutor`] | one thread, tasks that stay on it, timers driven by its loop |
+//! | [`ThreadPool`] | several threads, which steal from one another |
 //! | [`Threads`] | the executor without a scheduler: a thread for each task |
 //! | [`task`] | how a spawned task is joined and aborted, and how it fails |
 //!
@@ -44,6 +45,7 @@ mod executor;
 pub mod futures;
 pub mod local;
 mod long_poll;
+pub mod pool;
 mod registry;
 mod single;
 #[cfg(feature = "smol")]
@@ -57,6 +59,7 @@ pub use self::block_on::{block_on, block_on_in};
 pub use self::executor::Executor;
 pub use self::local::LocalExecutor;
 pub use self::long_poll::LongPoll;
+pub use self::pool::ThreadPool;
 pub use self::threads::Threads;
 
 /// The examples of the README, which are tests.

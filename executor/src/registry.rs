@@ -2,25 +2,25 @@
 
 #![forbid(unsafe_code)]
 
-use reveille::protocol::{Held, Native};
+use reveille::protocol::{Backend, Held, Native};
 
 /// A slab: keys are used again, and nothing is allocated after warm-up.
-#[derive(Debug, Default)]
-pub(crate) struct Registry {
-    slots: Vec<Slot>,
+#[derive(Debug)]
+pub(crate) struct Registry<B: Backend = Native> {
+    slots: Vec<Slot<B>>,
     /// The first free slot; the number of slots where there is none.
     free: usize,
 }
 
 #[derive(Debug)]
-enum Slot {
-    Taken(Held<Native>),
+enum Slot<B: Backend> {
+    Taken(Held<B>),
     Free { next: usize },
 }
 
-impl Registry {
+impl<B: Backend> Registry<B> {
     /// Takes a task up, and gives it its key.
-    pub(crate) fn insert(&mut self, task: Held<Native>) {
+    pub(crate) fn insert(&mut self, task: Held<B>) {
         let key = self.free;
         task.set_key(key);
         match self.slots.get_mut(key) {
@@ -38,7 +38,7 @@ impl Registry {
     }
 
     /// Lets a task go, for the caller to drop.
-    pub(crate) fn remove(&mut self, key: usize) -> Option<Held<Native>> {
+    pub(crate) fn remove(&mut self, key: usize) -> Option<Held<B>> {
         let slot = self.slots.get_mut(key)?;
         if matches!(slot, Slot::Free { .. }) {
             return None;
@@ -51,14 +51,21 @@ impl Registry {
         }
     }
 
-    /// Lets all tasks go, in the order of their keys.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Held<Native>> + use<> {
-        self.free = 0;
-        std::mem::take(&mut self.slots)
-            .into_iter()
-            .filter_map(|slot| match slot {
-                Slot::Taken(task) => Some(task),
-                Slot::Free { .. } => None,
-            })
+    /// Lets some task go, at the end: none is taken up any more.
+    pub(crate) fn pop(&mut self) -> Option<Held<B>> {
+        loop {
+            if let Slot::Taken(task) = self.slots.pop()? {
+                return Some(task);
+            }
+        }
+    }
+}
+
+impl<B: Backend> Default for Registry<B> {
+    fn default() -> Self {
+        Self {
+            slots: Vec::new(),
+            free: 0,
+        }
     }
 }

@@ -292,7 +292,7 @@ impl Drop for Single {
             section.bits.insert(CLOSED);
             std::mem::take(section.state)
         });
-        for task in self.tasks.get_mut().drain() {
+        while let Some(task) = self.tasks.get_mut().pop() {
             task.cancel();
         }
         // Of those the futures are gone.
@@ -335,7 +335,10 @@ impl Shared {
         if !context::is_current(self.token()) {
             return self.push_from_elsewhere(item);
         }
-        context::with(|Current::Single(single)| single.queue.borrow_mut().push_back(item));
+        context::with(|current| match current {
+            Current::Single(single) => single.queue.borrow_mut().push_back(item),
+            Current::Pool(_) => unreachable!("the token was that of this executor"),
+        });
     }
 
     #[cold]

@@ -29,7 +29,7 @@ mod yield_now;
 pub use self::error::JoinError;
 pub use self::handle::{AbortHandle, JoinHandle};
 pub use self::id::{Id, id, try_id};
-pub use self::spawn::{spawn, spawn_local};
+pub use self::spawn::{spawn, spawn_blocking, spawn_local};
 pub use self::yield_now::{YieldNow, yield_now};
 
 pub(crate) use self::hosted::joinable;

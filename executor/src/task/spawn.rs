@@ -33,6 +33,7 @@ where
 {
     match context::current("task::spawn") {
         context::Current::Single(single) => single.spawn(None, future),
+        context::Current::Pool(pool) => pool.spawn(future),
     }
 }
 
@@ -65,5 +66,45 @@ where
 {
     match context::current("task::spawn_local") {
         context::Current::Single(single) => single.spawn(None, future),
+        context::Current::Pool(_) => panic!(
+            "task::spawn_local was called on a ThreadPool, whose tasks do not stay on a thread: \
+             use task::spawn, or a LocalExecutor"
+        ),
+    }
+}
+
+/// Calls a function that may block, on a thread for such calls of the
+/// [`ThreadPool`](crate::ThreadPool) that runs the caller.
+///
+/// See [`Handle::spawn_blocking`](crate::pool::Handle::spawn_blocking).
+///
+/// # Panics
+///
+/// Panics where no such pool runs the caller.
+///
+/// # Examples
+///
+/// ```
+/// use reveille_executor::{ThreadPool, task};
+///
+/// let answer = ThreadPool::new().block_on(async {
+///     let call = task::spawn_blocking(|| {
+///         std::thread::sleep(std::time::Duration::from_millis(1));
+///         42
+///     });
+///     call.await.unwrap()
+/// });
+/// assert_eq!(answer, 42);
+/// ```
+#[track_caller]
+pub fn spawn_blocking<T: Send + 'static>(
+    call: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<T> {
+    match context::current("task::spawn_blocking") {
+        context::Current::Pool(pool) => pool.spawn_blocking(call),
+        context::Current::Single(_) => panic!(
+            "task::spawn_blocking was called on an executor of one thread, which has none for \
+             calls that block: use the handle of a ThreadPool"
+        ),
     }
 }

@@ -23,6 +23,8 @@ macro_rules! matrix {
             use crate::{executors, support::in_time};
 
             #[test] fn local() { in_time(|| check(&reveille_executor::LocalExecutor::new())); }
+            #[test] fn pool_of_one() { in_time(|| check(&executors::pool(1))); }
+            #[test] fn pool_of_two() { in_time(|| check(&executors::pool(2))); }
             #[test] fn threads() { in_time(|| check(&reveille_executor::Threads)); }
             #[test] fn tokio_current_thread() { in_time(|| check(&executors::tokio_current_thread())); }
             #[test] fn tokio_multi_thread() { in_time(|| check(&executors::tokio_multi_thread())); }
@@ -47,7 +49,11 @@ mod executors {
     use std::future::pending;
     use std::thread;
 
-    use reveille_executor::block_on;
+    use reveille_executor::{ThreadPool, block_on};
+
+    pub(crate) fn pool(workers: usize) -> ThreadPool {
+        ThreadPool::builder().workers(workers).build()
+    }
 
     pub(crate) fn tokio_current_thread() -> tokio::runtime::Runtime {
         tokio::runtime::Builder::new_current_thread()
