@@ -7,6 +7,7 @@
 //! | [`Executor`] | spawns and blocks on whatever executor one already has |
 //! | [`LocalExecutor`] | one thread, tasks that stay on it, timers driven by its loop |
 //! | [`ThreadPool`] | several threads, which steal from one another |
+//! | [`Simulation`] | one thread, an order drawn from a seed, and virtual time |
 //! | [`Threads`] | the executor without a scheduler: a thread for each task |
 //! | [`task`] | how a spawned task is joined and aborted, and how it fails |
 //!
@@ -47,6 +48,7 @@ pub mod local;
 mod long_poll;
 pub mod pool;
 mod registry;
+pub mod simulation;
 mod single;
 #[cfg(feature = "smol")]
 mod smol;
@@ -60,6 +62,7 @@ pub use self::executor::Executor;
 pub use self::local::LocalExecutor;
 pub use self::long_poll::LongPoll;
 pub use self::pool::ThreadPool;
+pub use self::simulation::Simulation;
 pub use self::threads::Threads;
 
 /// The examples of the README, which are tests.

@@ -217,6 +217,8 @@ impl Single {
     /// Some of what is ready, in order.
     #[inline]
     fn round<T>(&self, main: &mut dyn FnMut() -> Option<T>) -> Round<T> {
+        // First, or calls that are over within a round would never come to it.
+        self.collect();
         for _ in 0..ROUND {
             let next = if self.ordered {
                 let mut order = self.order.borrow_mut();
@@ -236,7 +238,6 @@ impl Single {
                 None => return Round::Idle,
             }
         }
-        self.collect();
         Round::Over
     }
 

@@ -64,6 +64,8 @@ use crate::task::{JoinHandle, describe};
 pub struct ThreadPool {
     handle: Handle,
     threads: Arc<Alive>,
+    /// Whether it has been ended before it is dropped.
+    ended: bool,
 }
 
 /// A handle to a [`ThreadPool`], by which to spawn on it. It does not keep the pool
@@ -171,12 +173,14 @@ impl ThreadPool {
     /// }
     /// ```
     #[must_use = "it answers whether the threads have ended"]
-    pub fn shutdown_timeout(self, at_most: Duration) -> bool {
+    pub fn shutdown_timeout(mut self, at_most: Duration) -> bool {
+        self.ended = true;
         self.end(Instant::now().checked_add(at_most))
     }
 
     /// Ends the pool, and does not wait.
-    pub fn shutdown_background(self) {
+    pub fn shutdown_background(mut self) {
+        self.ended = true;
         self.end(Some(Instant::now()));
     }
 
@@ -196,7 +200,9 @@ impl ThreadPool {
 /// one of them.
 impl Drop for ThreadPool {
     fn drop(&mut self) {
-        self.end(None);
+        if !self.ended {
+            self.end(None);
+        }
     }
 }
 
@@ -449,6 +455,7 @@ impl Builder {
         let pool = ThreadPool {
             handle: Handle { workers, blocking },
             threads: Arc::default(),
+            ended: false,
         };
         for index in 0..self.workers {
             let (handle, polls) = (pool.handle.clone(), self.polls.clone());

@@ -23,12 +23,14 @@ mod error;
 mod handle;
 mod hosted;
 mod id;
+mod join_set;
 mod spawn;
 mod yield_now;
 
 pub use self::error::JoinError;
 pub use self::handle::{AbortHandle, JoinHandle};
 pub use self::id::{Id, id, try_id};
+pub use self::join_set::JoinSet;
 pub use self::spawn::{spawn, spawn_blocking, spawn_local};
 pub use self::yield_now::{YieldNow, yield_now};
 
