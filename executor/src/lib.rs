@@ -30,11 +30,13 @@
 //!
 //! # Features
 //!
-//! None is on by default; each adds [`Executor`] for the types of one crate.
+//! None is on by default; each adds what one crate asks for, mostly [`Executor`] for
+//! its types.
 //!
 //! - `tokio`: `Runtime` and `Handle`.
 //! - `futures`: `ThreadPool` of futures-executor, and a `LocalPool` over the one
-//!   there.
+//!   there; and `Spawn` and `LocalSpawn` for the executors of this crate.
+//! - `hyper`: hyper's own `Executor` and `Timer`.
 //! - `smol`: `Executor` of async-executor, which is smol's.
 
 #![forbid(unsafe_code)]
@@ -44,6 +46,8 @@ mod context;
 mod executor;
 #[cfg(feature = "futures")]
 pub mod futures;
+#[cfg(feature = "hyper")]
+pub mod hyper;
 pub mod local;
 mod long_poll;
 pub mod pool;
@@ -52,6 +56,8 @@ pub mod simulation;
 mod single;
 #[cfg(feature = "smol")]
 mod smol;
+#[cfg(feature = "futures")]
+mod spawners;
 pub mod task;
 mod threads;
 #[cfg(feature = "tokio")]

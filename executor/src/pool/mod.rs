@@ -277,6 +277,24 @@ impl Handle {
         JoinHandle::new(join)
     }
 
+    /// Whether the pool has ended: what is spawned is cancelled at once.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille_executor::ThreadPool;
+    ///
+    /// let pool = ThreadPool::new();
+    /// let handle = pool.handle().clone();
+    /// assert!(!handle.is_closed());
+    /// drop(pool);
+    /// assert!(handle.is_closed());
+    /// ```
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.workers.is_closed()
+    }
+
     /// Runs a future to its end on this thread. See [`ThreadPool::block_on`].
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {

@@ -218,7 +218,8 @@ impl<B: BlockingBackend> Workers<B> {
         }
     }
 
-    fn is_closed(&self) -> bool {
+    /// Whether the pool has ended.
+    pub(crate) fn is_closed(&self) -> bool {
         self.state.load().contains(CLOSED)
     }
 }
