@@ -45,7 +45,9 @@ use core::task::{Context, Poll};
 
 use crate::mutex::MutexGuard;
 use crate::notify::{Notified, Notify};
-use crate::protocol::{AcquireGuard, All, Backend, DefaultBackend, Guarded};
+#[cfg(feature = "locations")]
+use crate::protocol::Places;
+use crate::protocol::{AcquireGuard, All, Backend, DefaultBackend, Guarded, Site};
 
 /// Lets tasks wait for what a [`Mutex`](crate::Mutex) protects to change. See
 /// the [module](self).
@@ -123,9 +125,16 @@ impl<B: Backend> Condvar<B> {
     ///     });
     /// });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn wait<'a, T: ?Sized>(&'a self, guard: MutexGuard<'a, T, B>) -> Wait<'a, T, B> {
+        self.wait_at(guard, Site::here())
+    }
+
+    /// As [`wait`](Self::wait), as one that began at `site`.
+    fn wait_at<'a, T: ?Sized>(&'a self, guard: MutexGuard<'a, T, B>, site: Site) -> Wait<'a, T, B> {
         Wait {
             condvar: self,
+            site,
             stage: Stage::Holding(guard),
         }
     }
@@ -158,6 +167,7 @@ impl<B: Backend> Condvar<B> {
     ///     });
     /// });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn wait_while<'a, T: ?Sized, F>(
         &'a self,
         guard: MutexGuard<'a, T, B>,
@@ -168,6 +178,7 @@ impl<B: Backend> Condvar<B> {
     {
         WaitWhile {
             condition,
+            site: Site::here(),
             turn: Turn::Looks(self, guard),
         }
     }
@@ -226,12 +237,23 @@ impl<B: Backend> Condvar<B> {
     pub fn granted(&self) -> usize {
         self.notify.granted()
     }
+
+    /// Where in the source each who waits began to, the first first; also those
+    /// who have been notified and have not seen it.
+    ///
+    /// With the feature `locations`.
+    #[cfg(feature = "locations")]
+    #[must_use]
+    pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
+        self.notify.waiters()
+    }
 }
 
 /// The future of [`Condvar::wait`].
 #[must_use = "futures do nothing unless polled: the lock is held until then"]
 pub struct Wait<'a, T: ?Sized, B: Backend = DefaultBackend> {
     condvar: &'a Condvar<B>,
+    site: Site,
     stage: Stage<'a, T, B>,
 }
 
@@ -250,7 +272,7 @@ impl<'a, T: ?Sized, B: Backend> Future for Wait<'a, T, B> {
         loop {
             match &mut this.stage {
                 Stage::Holding(_) => {
-                    let mut notified = this.condvar.notify.notified();
+                    let mut notified = this.condvar.notify.notified_at(this.site);
                     // First the place in the queue, then the mutex: whoever
                     // notifies in between finds somebody there.
                     let poll = Pin::new(&mut notified).poll(cx);
@@ -302,6 +324,7 @@ impl<T: ?Sized, B: Backend> Drop for Wait<'_, T, B> {
 #[must_use = "futures do nothing unless polled: the lock is held until then"]
 pub struct WaitWhile<'a, T: ?Sized, F, B: Backend = DefaultBackend> {
     condition: F,
+    site: Site,
     turn: Turn<'a, T, B>,
 }
 
@@ -322,7 +345,7 @@ impl<'a, T: ?Sized, F: FnMut(&mut T) -> bool, B: Backend> Future for WaitWhile<'
                     if !(this.condition)(&mut guard) {
                         return Poll::Ready(guard);
                     }
-                    Turn::Waits(condvar.wait(guard))
+                    Turn::Waits(condvar.wait_at(guard, this.site))
                 }
                 Turn::Waits(mut wait) => match Pin::new(&mut wait).poll(cx) {
                     Poll::Ready(guard) => Turn::Looks(wait.condvar, guard),
@@ -348,10 +371,12 @@ impl Default for Condvar {
 
 impl<B: Backend> fmt::Debug for Condvar<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Condvar")
-            .field("waiting", &self.waiting())
-            .field("granted", &self.granted())
-            .finish()
+        let mut f = f.debug_struct("Condvar");
+        f.field("waiting", &self.waiting())
+            .field("granted", &self.granted());
+        #[cfg(feature = "locations")]
+        f.field("waiters", &Places(self.waiters()));
+        f.finish()
     }
 }
 

@@ -50,9 +50,11 @@ use alloc::sync::Arc;
 use core::fmt;
 
 use crate::guards::{exclusive_guard, guard_future};
+#[cfg(feature = "locations")]
+use crate::protocol::Places;
 use crate::protocol::{
-    AcquireGuard, All, Backend, BlockingBackend, Core, DefaultBackend, Guard, Guarded, Permits,
-    Witness, block_on,
+    AcquireGuard, All, Backend, BlockingBackend, Core, DefaultBackend, Guard, Guarded, Holders,
+    Permits, Witness, block_on,
 };
 
 /// A lock that tasks can hold across an `await`. See the [module](self).
@@ -110,6 +112,7 @@ impl<T> Mutex<T> {
                 Permits::const_new(1, bound),
                 1,
                 Witness::const_new(),
+                Holders::const_new(),
                 value,
             ),
         }
@@ -145,7 +148,13 @@ impl<T, B: Backend> Mutex<T, B> {
     #[must_use]
     pub fn new_in(value: T, bound: u16) -> Self {
         Self {
-            guarded: Guarded::from_parts(Permits::new_in(1, bound), 1, Witness::new_in(), value),
+            guarded: Guarded::from_parts(
+                Permits::new_in(1, bound),
+                1,
+                Witness::new_in(),
+                Holders::new_in(),
+                value,
+            ),
         }
     }
 
@@ -182,6 +191,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// assert_eq!(*guard, 7);
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn lock(&self) -> Lock<'_, T, B> {
         Lock {
@@ -207,6 +217,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// assert_eq!(*guard, 7);
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn lock_owned(self: Arc<Self>) -> LockOwned<T, B> {
         LockOwned {
             acquire: AcquireGuard::new(self),
@@ -226,12 +237,15 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// let mutex = Mutex::new(7);
     /// assert_eq!(*mutex.blocking_lock(), 7);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn blocking_lock(&self) -> MutexGuard<'_, T, B>
     where
         B: BlockingBackend,
     {
-        self.try_lock()
-            .unwrap_or_else(|_| block_on::<B, _>(self.lock()))
+        match self.try_lock() {
+            Ok(guard) => guard,
+            Err(_) => block_on::<B, _>(self.lock()),
+        }
     }
 
     /// As [`blocking_lock`](Self::blocking_lock), holding on to the mutex by its
@@ -246,6 +260,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// let mutex = Arc::new(Mutex::new(7));
     /// assert_eq!(*mutex.blocking_lock_owned(), 7);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn blocking_lock_owned(self: Arc<Self>) -> OwnedMutexGuard<T, B>
     where
         B: BlockingBackend,
@@ -272,6 +287,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// assert!(mutex.try_lock().is_err());
     /// # drop(guard);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn try_lock(&self) -> Result<MutexGuard<'_, T, B>, TryLockError> {
         match Guard::try_new(&self.guarded) {
@@ -297,6 +313,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// assert!(mutex.try_lock_owned().is_err());
     /// # drop(guard);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn try_lock_owned(self: Arc<Self>) -> Result<OwnedMutexGuard<T, B>, TryLockError> {
         match Guard::try_new(self) {
             Some(guard) => Ok(OwnedMutexGuard { guard }),
@@ -346,6 +363,37 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     #[must_use]
     pub fn granted(&self) -> bool {
         self.guarded.permits().waiting().1 > 0
+    }
+
+    /// Where in the source each who waits began to, the first first; also those
+    /// who have been handed the lock and have not seen it.
+    ///
+    /// With the feature `locations`.
+    #[cfg(feature = "locations")]
+    #[must_use]
+    pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
+        self.guarded.permits().waiters()
+    }
+
+    /// Where in the source the lock was taken by whoever holds it.
+    ///
+    /// With the feature `locations`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Mutex;
+    ///
+    /// let mutex = Mutex::new(7);
+    /// let guard = mutex.try_lock().unwrap();
+    /// assert_eq!(mutex.holder().unwrap().line(), line!() - 1);
+    /// drop(guard);
+    /// assert_eq!(mutex.holder(), None);
+    /// ```
+    #[cfg(feature = "locations")]
+    #[must_use]
+    pub fn holder(&self) -> Option<&'static core::panic::Location<'static>> {
+        self.guarded.holders().pop()
     }
 }
 
@@ -576,7 +624,10 @@ impl<T: ?Sized + fmt::Debug, B: Backend> fmt::Debug for Mutex<T, B> {
             Err(_) => f.field("data", &format_args!("<locked>")),
         };
         f.field("waiting", &waiting)
-            .field("granted", &(granted > 0))
-            .finish()
+            .field("granted", &(granted > 0));
+        #[cfg(feature = "locations")]
+        f.field("holder", &Places(self.holder().into_iter().collect()))
+            .field("waiters", &Places(self.waiters()));
+        f.finish()
     }
 }

@@ -44,7 +44,9 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
-use crate::protocol::{Backend, Bits, DefaultBackend, Section, StateLock, Waiter, Waiters};
+#[cfg(feature = "locations")]
+use crate::protocol::Places;
+use crate::protocol::{Backend, Bits, DefaultBackend, Section, Site, StateLock, Waiter, Waiters};
 
 const PERMIT: Bits = Bits::new(1);
 const QUEUED: Bits = Bits::new(1 << 1);
@@ -173,10 +175,16 @@ impl<B: Backend> Notify<B> {
     /// waits.await;
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn notified(&self) -> Notified<'_, B> {
+        self.notified_at(Site::here())
+    }
+
+    /// As [`notified`](Self::notified), as one that began at `site`.
+    pub(crate) fn notified_at(&self, site: Site) -> Notified<'_, B> {
         Notified {
             notify: self,
-            wait: Wait::new(self),
+            wait: Wait::new(self, site),
         }
     }
 
@@ -199,9 +207,10 @@ impl<B: Backend> Notify<B> {
     /// waits.await;
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn notified_owned(self: Arc<Self>) -> OwnedNotified<B> {
         OwnedNotified {
-            wait: Wait::new(&self),
+            wait: Wait::new(&self, Site::here()),
             notify: self,
         }
     }
@@ -238,6 +247,7 @@ impl<B: Backend> Notify<B> {
     ///     reveille_executor::block_on(notify.wait_until(|| open.load(Ordering::Acquire)));
     /// });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn wait_until<F: FnMut() -> bool>(&self, predicate: F) -> WaitUntil<'_, F, B> {
         WaitUntil {
             predicate,
@@ -353,6 +363,16 @@ impl<B: Backend> Notify<B> {
         self.lock.with(|section| section.state.called())
     }
 
+    /// Where in the source each who waits began to, the first first; also those
+    /// who have been notified and have not seen it.
+    ///
+    /// With the feature `locations`.
+    #[cfg(feature = "locations")]
+    #[must_use]
+    pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
+        self.lock.with(|section| section.state.locations())
+    }
+
     #[inline]
     fn notify(&self, end: End) {
         let unqueued = self
@@ -407,6 +427,7 @@ fn next_call(bits: Bits) -> Bits {
 #[derive(Debug)]
 struct Wait {
     calls: usize,
+    site: Site,
     stage: Stage,
 }
 
@@ -422,9 +443,10 @@ enum Stage {
 }
 
 impl Wait {
-    fn new<B: Backend>(notify: &Notify<B>) -> Self {
+    fn new<B: Backend>(notify: &Notify<B>, site: Site) -> Self {
         Self {
             calls: calls(notify.lock.load()),
+            site,
             stage: Stage::Created,
         }
     }
@@ -480,7 +502,7 @@ impl Wait {
                 Poll::Ready(())
             }
             Stage::Created => {
-                self.stage = Stage::Queued(state.push(Grant::None));
+                self.stage = Stage::Queued(state.push(self.site, Grant::None));
                 bits.insert(QUEUED);
                 Poll::Pending
             }
@@ -639,7 +661,8 @@ impl<F: FnMut() -> bool, B: Backend> Future for WaitUntil<'_, F, B> {
                 Turn::Waits => match Pin::new(&mut this.notified).poll(cx) {
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready(()) => {
-                        this.notified = this.notified.notify.notified();
+                        let Notified { notify, wait } = &this.notified;
+                        this.notified = notify.notified_at(wait.site);
                         Turn::Asks
                     }
                 },
@@ -667,11 +690,13 @@ impl<B: Backend> fmt::Debug for Notify<B> {
                 section.state.called(),
             )
         });
-        f.debug_struct("Notify")
-            .field("permit", &bits.contains(PERMIT))
+        let mut f = f.debug_struct("Notify");
+        f.field("permit", &bits.contains(PERMIT))
             .field("waiting", &waiting)
-            .field("granted", &granted)
-            .finish()
+            .field("granted", &granted);
+        #[cfg(feature = "locations")]
+        f.field("waiters", &Places(self.waiters()));
+        f.finish()
     }
 }
 

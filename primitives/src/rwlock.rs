@@ -49,9 +49,11 @@ use core::fmt;
 
 use crate::TryLockError;
 use crate::guards::{exclusive_guard, guard_future, shared_guard};
+#[cfg(feature = "locations")]
+use crate::protocol::Places;
 use crate::protocol::{
-    AcquireGuard, All, Backend, BlockingBackend, Core, DefaultBackend, Guard, Guarded, Half, One,
-    Permits, Together, UpgradeGuard, Witness, block_on,
+    AcquireGuard, All, Backend, BlockingBackend, Core, DefaultBackend, Guard, Guarded, Half,
+    Holders, One, Permits, Together, UpgradeGuard, Witness, block_on,
 };
 
 /// A lock for many readers or one writer. See the [module](self).
@@ -135,6 +137,7 @@ impl<T> RwLock<T> {
                 Permits::const_new(permits, 0),
                 permits,
                 Witness::const_new(),
+                Holders::const_new(),
                 value,
             ),
         }
@@ -191,6 +194,7 @@ impl<T, B: Backend> RwLock<T, B> {
                 Permits::new_in(permits, 0),
                 permits,
                 Witness::new_in(),
+                Holders::new_in(),
                 value,
             ),
         }
@@ -230,6 +234,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert_eq!(*one + *two, 14);
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn read(&self) -> Read<'_, T, B> {
         Read {
@@ -255,6 +260,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert_eq!(*guard, 7);
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn read_owned(self: Arc<Self>) -> ReadOwned<T, B> {
         ReadOwned {
             acquire: AcquireGuard::new(self),
@@ -271,12 +277,15 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     ///
     /// assert_eq!(*RwLock::new(7).blocking_read(), 7);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn blocking_read(&self) -> RwLockReadGuard<'_, T, B>
     where
         B: BlockingBackend,
     {
-        self.try_read()
-            .unwrap_or_else(|_| block_on::<B, _>(self.read()))
+        match self.try_read() {
+            Ok(guard) => guard,
+            Err(_) => block_on::<B, _>(self.read()),
+        }
     }
 
     /// Locks for reading if nobody writes or waits.
@@ -295,6 +304,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert!(lock.try_read().is_err());
     /// # drop(writes);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn try_read(&self) -> Result<RwLockReadGuard<'_, T, B>, TryLockError> {
         match Guard::try_new(&self.guarded) {
@@ -320,6 +330,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// let lock = Arc::new(RwLock::new(7));
     /// assert_eq!(*lock.clone().try_read_owned().unwrap(), 7);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn try_read_owned(self: Arc<Self>) -> Result<OwnedRwLockReadGuard<T, T, B>, TryLockError> {
         match Guard::try_new(self) {
             Some(guard) => Ok(OwnedRwLockReadGuard { guard }),
@@ -344,6 +355,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert_eq!(lock.into_inner(), 8);
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn write(&self) -> Write<'_, T, B> {
         Write {
@@ -369,6 +381,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert_eq!(*lock.read().await, 8);
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn write_owned(self: Arc<Self>) -> WriteOwned<T, B> {
         WriteOwned {
             acquire: AcquireGuard::new(self),
@@ -387,12 +400,15 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// *lock.blocking_write() += 1;
     /// assert_eq!(lock.into_inner(), 8);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn blocking_write(&self) -> RwLockWriteGuard<'_, T, B>
     where
         B: BlockingBackend,
     {
-        self.try_write()
-            .unwrap_or_else(|_| block_on::<B, _>(self.write()))
+        match self.try_write() {
+            Ok(guard) => guard,
+            Err(_) => block_on::<B, _>(self.write()),
+        }
     }
 
     /// Locks for writing if nobody reads, writes or waits.
@@ -411,6 +427,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert!(lock.try_write().is_err());
     /// # drop(reads);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn try_write(&self) -> Result<RwLockWriteGuard<'_, T, B>, TryLockError> {
         match Guard::try_new(&self.guarded) {
@@ -437,6 +454,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// *lock.clone().try_write_owned().unwrap() += 1;
     /// assert_eq!(*lock.try_read().unwrap(), 8);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn try_write_owned(self: Arc<Self>) -> Result<OwnedRwLockWriteGuard<T, B>, TryLockError> {
         match Guard::try_new(self) {
             Some(guard) => Ok(OwnedRwLockWriteGuard { guard }),
@@ -468,6 +486,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert_eq!(names.read().await.len(), 2);
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn upgradable_read(&self) -> UpgradableRead<'_, T, B> {
         UpgradableRead {
             acquire: AcquireGuard::new(&self.guarded),
@@ -494,6 +513,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert_eq!(*lock.read().await, 8);
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn upgradable_read_owned(self: Arc<Self>) -> UpgradableReadOwned<T, B> {
         UpgradableReadOwned {
             acquire: AcquireGuard::new(self),
@@ -518,6 +538,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert!(lock.try_upgradable_read().is_err());
     /// # drop(looks);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn try_upgradable_read(&self) -> Result<RwLockUpgradableReadGuard<'_, T, B>, TryLockError> {
         match Guard::try_new(&self.guarded) {
             Some(guard) => Ok(RwLockUpgradableReadGuard {
@@ -543,6 +564,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// let lock = Arc::new(RwLock::new(7));
     /// assert_eq!(*lock.try_upgradable_read_owned().unwrap(), 7);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn try_upgradable_read_owned(
         self: Arc<Self>,
     ) -> Result<OwnedRwLockUpgradableReadGuard<T, B>, TryLockError> {
@@ -594,6 +616,25 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     #[must_use]
     pub fn granted(&self) -> usize {
         self.guarded.permits().waiting().1
+    }
+
+    /// Where in the source each who waits began to, the first first; also those
+    /// who have been handed the lock and have not seen it.
+    ///
+    /// With the feature `locations`.
+    #[cfg(feature = "locations")]
+    #[must_use]
+    pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
+        self.guarded.permits().waiters()
+    }
+
+    /// Where in the source each who holds the lock took it, the first first.
+    ///
+    /// With the feature `locations`.
+    #[cfg(feature = "locations")]
+    #[must_use]
+    pub fn holders(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
+        self.guarded.holders()
     }
 }
 
@@ -1158,6 +1199,7 @@ impl<'a, T: ?Sized, B: Backend> RwLockUpgradableReadGuard<'a, T, B> {
     /// assert_eq!(lock.into_inner(), 8);
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn upgrade(this: Self) -> Upgrade<'a, T, B> {
         Upgrade {
             acquire: UpgradeGuard::new(this.guard),
@@ -1213,6 +1255,7 @@ impl<T: ?Sized, B: Backend> OwnedRwLockUpgradableReadGuard<T, B> {
     /// # Cancel safety
     ///
     /// An upgrade that is dropped unlocks.
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn upgrade(this: Self) -> UpgradeOwned<T, B> {
         UpgradeOwned {
             acquire: UpgradeGuard::new(this.guard),
@@ -1273,8 +1316,10 @@ impl<T: ?Sized + fmt::Debug, B: Backend> fmt::Debug for RwLock<T, B> {
             Ok(guard) => f.field("data", &&*guard),
             Err(_) => f.field("data", &format_args!("<locked>")),
         };
-        f.field("waiting", &waiting)
-            .field("granted", &granted)
-            .finish()
+        f.field("waiting", &waiting).field("granted", &granted);
+        #[cfg(feature = "locations")]
+        f.field("holders", &Places(self.holders()))
+            .field("waiters", &Places(self.waiters()));
+        f.finish()
     }
 }

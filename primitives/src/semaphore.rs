@@ -44,13 +44,17 @@ use core::ops::Deref;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
+#[cfg(feature = "locations")]
+use crate::protocol::Places;
 use crate::protocol::{
-    Acquiring, Backend, BlockingBackend, DefaultBackend, Permits, Refused, Request, block_on,
+    Acquiring, Backend, BlockingBackend, DefaultBackend, Held, Holders, Permits, Refused, Request,
+    Site, block_on,
 };
 
 /// Permits that tasks acquire and give back. See the [module](self).
 pub struct Semaphore<B: Backend = DefaultBackend> {
     permits: Permits<B>,
+    holders: Holders<B>,
 }
 
 #[cfg(not(loom))]
@@ -94,6 +98,7 @@ impl Semaphore {
     pub const fn with_bound(permits: usize, bound: u16) -> Self {
         Self {
             permits: Permits::const_new(permits, bound),
+            holders: Holders::const_new(),
         }
     }
 }
@@ -120,6 +125,7 @@ impl<B: Backend> Semaphore<B> {
     pub fn new_in(permits: usize, bound: u16) -> Self {
         Self {
             permits: Permits::new_in(permits, bound),
+            holders: Holders::new_in(),
         }
     }
 
@@ -222,6 +228,25 @@ impl<B: Backend> Semaphore<B> {
         self.permits.waiting().1
     }
 
+    /// Where in the source each who waits began to, the first first; also those
+    /// who have been granted permits and have not seen it.
+    ///
+    /// With the feature `locations`.
+    #[cfg(feature = "locations")]
+    #[must_use]
+    pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
+        self.permits.waiters()
+    }
+
+    /// Where in the source each who holds permits took it, the first first.
+    ///
+    /// With the feature `locations`.
+    #[cfg(feature = "locations")]
+    #[must_use]
+    pub fn holders(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
+        self.holders.locations()
+    }
+
     /// Acquires a permit, waiting until one is free.
     ///
     /// # Cancel safety
@@ -232,6 +257,7 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// [`AcquireError`] where the semaphore is closed.
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn acquire(&self) -> Acquire<&Self, B> {
         self.acquire_many(1)
@@ -246,6 +272,7 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// [`AcquireError`] where the semaphore is closed.
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn acquire_many(&self, permits: usize) -> Acquire<&Self, B> {
         self.acquire_up_to(permits, permits)
@@ -277,6 +304,7 @@ impl<B: Backend> Semaphore<B> {
     /// assert_eq!(permits.num_permits(), 3);
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn acquire_up_to(&self, least: usize, most: usize) -> Acquire<&Self, B> {
         Acquire::new(self, least, most)
@@ -301,6 +329,7 @@ impl<B: Backend> Semaphore<B> {
     /// # drop(permit);
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn acquire_owned(self: Arc<Self>) -> Acquire<Arc<Self>, B> {
         Acquire::new(self, 1, 1)
     }
@@ -311,6 +340,7 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// [`AcquireError`] where the semaphore is closed.
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn acquire_many_owned(self: Arc<Self>, permits: usize) -> Acquire<Arc<Self>, B> {
         Acquire::new(self, permits, permits)
     }
@@ -321,6 +351,7 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// [`TryAcquireError::NoPermits`] or [`TryAcquireError::Closed`].
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn try_acquire(&self) -> Result<SemaphorePermit<'_, B>, TryAcquireError> {
         self.try_acquire_many(1)
@@ -331,6 +362,7 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// As for [`try_acquire`](Self::try_acquire).
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn try_acquire_many(
         &self,
@@ -345,6 +377,7 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// As for [`try_acquire`](Self::try_acquire).
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn try_acquire_owned(self: Arc<Self>) -> Result<OwnedSemaphorePermit<B>, TryAcquireError> {
         Permit::try_new(self, 1)
     }
@@ -355,6 +388,7 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// As for [`try_acquire`](Self::try_acquire).
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn try_acquire_many_owned(
         self: Arc<Self>,
         permits: usize,
@@ -379,6 +413,7 @@ impl<B: Backend> Semaphore<B> {
     /// let semaphore = Semaphore::new(1);
     /// assert_eq!(semaphore.blocking_acquire().unwrap().num_permits(), 1);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn blocking_acquire(&self) -> Result<SemaphorePermit<'_, B>, AcquireError>
     where
         B: BlockingBackend,
@@ -400,6 +435,7 @@ impl<B: Backend> Semaphore<B> {
     /// let semaphore = Semaphore::new(3);
     /// assert_eq!(semaphore.blocking_acquire_many(2).unwrap().num_permits(), 2);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn blocking_acquire_many(
         &self,
         permits: usize,
@@ -428,6 +464,7 @@ impl<B: Backend> Semaphore<B> {
     /// assert_eq!(semaphore.available_permits(), 0);
     /// # drop(permit);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn blocking_acquire_owned(self: Arc<Self>) -> Result<OwnedSemaphorePermit<B>, AcquireError>
     where
         B: BlockingBackend,
@@ -453,6 +490,7 @@ impl<B: Backend> Semaphore<B> {
     /// assert_eq!(semaphore.available_permits(), 1);
     /// # drop(permits);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn blocking_acquire_many_owned(
         self: Arc<Self>,
         permits: usize,
@@ -474,6 +512,7 @@ pub struct Acquire<P: Deref<Target = Semaphore<B>>, B: Backend = DefaultBackend>
 }
 
 impl<P: Deref<Target = Semaphore<B>>, B: Backend> Acquire<P, B> {
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     fn new(semaphore: P, least: usize, most: usize) -> Self {
         assert!(
@@ -508,7 +547,7 @@ impl<P: Deref<Target = Semaphore<B>> + Unpin, B: Backend> Future for Acquire<P, 
         };
         let semaphore = this.semaphore.take().expect("it was there a moment ago");
         Poll::Ready(match taken {
-            Ok(permits) => Ok(Permit { semaphore, permits }),
+            Ok(permits) => Ok(Permit::new(semaphore, permits, this.acquiring.site())),
             Err(_) => Err(AcquireError(())),
         })
     }
@@ -536,6 +575,7 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Drop for Acquire<P, B> {
 pub struct Permit<P: Deref<Target = Semaphore<B>>, B: Backend = DefaultBackend> {
     semaphore: P,
     permits: usize,
+    held: Held,
 }
 
 /// Permits of a borrowed semaphore.
@@ -546,22 +586,33 @@ pub type OwnedSemaphorePermit<B = DefaultBackend> = Permit<Arc<Semaphore<B>>, B>
 
 impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
     #[inline]
+    fn new(semaphore: P, permits: usize, site: Site) -> Self {
+        Self {
+            held: semaphore.holders.enter(site),
+            semaphore,
+            permits,
+        }
+    }
+
+    #[cfg_attr(feature = "locations", track_caller)]
+    #[inline]
     fn try_new(semaphore: P, permits: usize) -> Result<Self, TryAcquireError> {
         match semaphore.permits.try_take(Request::exactly(permits)) {
-            Ok(permits) => Ok(Self { semaphore, permits }),
+            Ok(permits) => Ok(Self::new(semaphore, permits, Site::here())),
             Err(Refused::Closed) => Err(TryAcquireError::Closed),
             Err(Refused::TooFew) => Err(TryAcquireError::NoPermits),
         }
     }
 
     /// Blocks where it has to wait; what is free is had without a parker.
+    #[cfg_attr(feature = "locations", track_caller)]
     fn blocking(semaphore: P, permits: usize) -> Result<Self, AcquireError>
     where
         P: Unpin,
         B: BlockingBackend,
     {
         match semaphore.permits.try_take(Request::exactly(permits)) {
-            Ok(permits) => Ok(Self { semaphore, permits }),
+            Ok(permits) => Ok(Self::new(semaphore, permits, Site::here())),
             Err(Refused::Closed) => Err(AcquireError(())),
             Err(Refused::TooFew) => block_on::<B, _>(Acquire::new(semaphore, permits, permits)),
         }
@@ -625,15 +676,13 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
     /// let one = permits.split(1).unwrap();
     /// assert_eq!((permits.num_permits(), one.num_permits()), (2, 1));
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn split(&mut self, permits: usize) -> Option<Self>
     where
         P: Clone,
     {
         self.permits = self.permits.checked_sub(permits)?;
-        Some(Self {
-            semaphore: self.semaphore.clone(),
-            permits,
-        })
+        Some(Self::new(self.semaphore.clone(), permits, Site::here()))
     }
 
     /// How many permits are held.
@@ -651,6 +700,7 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
 impl<P: Deref<Target = Semaphore<B>>, B: Backend> Drop for Permit<P, B> {
     #[inline]
     fn drop(&mut self) {
+        self.semaphore.holders.leave(&mut self.held);
         self.semaphore.permits.release(self.permits);
     }
 }
@@ -689,9 +739,12 @@ impl core::error::Error for TryAcquireError {}
 
 impl<B: Backend> fmt::Debug for Semaphore<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Semaphore")
-            .field("permits", &self.permits)
-            .finish()
+        let mut f = f.debug_struct("Semaphore");
+        f.field("permits", &self.permits);
+        #[cfg(feature = "locations")]
+        f.field("holders", &Places(self.holders()))
+            .field("waiters", &Places(self.waiters()));
+        f.finish()
     }
 }
 

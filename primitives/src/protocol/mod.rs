@@ -58,6 +58,7 @@ mod permits;
 mod settled;
 #[cfg(feature = "shuttle")]
 mod shuttle;
+mod site;
 mod spin;
 mod waiters;
 mod wake;
@@ -86,6 +87,9 @@ pub use self::permits::{Acquiring, Closed, Permits, Refused, Request, describe_p
 pub use self::settled::{Queues, SETTLED, Settled};
 #[cfg(feature = "shuttle")]
 pub use self::shuttle::{Shuttle, ShuttleLock, ShuttlePark};
+#[cfg(feature = "locations")]
+pub use self::site::Places;
+pub use self::site::{Held, Holders, Site};
 pub use self::spin::{Spin, SpinAtomics, SpinLot, SpinPark};
 pub use self::waiters::{Horizon, Waiter, Waiters};
 pub use self::wake::{Caller, WakeList, WakerSlot};
