@@ -29,8 +29,9 @@
 //!
 //! A task that has two futures in the queue and polls only one of them can wait
 //! for itself: the lock may be handed to the future it does not poll. That is so
-//! of every fair lock; drop futures that are not polled any more. [`granted`]
-//! tells of it, and so does the `Debug` output.
+//! of every fair lock; drop futures that are not polled any more, and leak none:
+//! a leaked one keeps its place. [`granted`] tells of it, and so does the `Debug`
+//! output.
 //!
 //! # States
 //!
@@ -142,6 +143,16 @@ impl<T, B: Backend> Mutex<T, B> {
     pub const DEFAULT_BOUND: u16 = 1000;
 
     /// An unlocked mutex over any backend, with its fairness.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Mutex, protocol::Local};
+    ///
+    /// let mutex = Mutex::<_, Local>::new_in(7, 0); // of one thread
+    /// *mutex.try_lock().unwrap() += 1;
+    /// assert_eq!(mutex.into_inner(), 8);
+    /// ```
     #[must_use]
     pub fn new_in(value: T, bound: u16) -> Self {
         Self {
@@ -372,12 +383,16 @@ pub struct MutexGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
 }
 
 /// The lock of a part of the value, held: unlocked when dropped.
+///
+/// A guard that is leaked keeps the mutex locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct MappedMutexGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
     guard: Guard<T, &'a Core<B>, All>,
 }
 
 /// The lock of a mutex in an `Arc`, held: unlocked when dropped.
+///
+/// A guard that is leaked keeps the mutex locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedMutexGuard<T: ?Sized, B: Backend = DefaultBackend> {
     guard: Guard<T, Arc<Mutex<T, B>>, All>,
@@ -385,6 +400,8 @@ pub struct OwnedMutexGuard<T: ?Sized, B: Backend = DefaultBackend> {
 
 /// The lock of a part of the value of a mutex in an `Arc`, held: unlocked when
 /// dropped. `U` is what is locked, `T` what the mutex has.
+///
+/// A guard that is leaked keeps the mutex locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedMappedMutexGuard<T: ?Sized, U: ?Sized = T, B: Backend = DefaultBackend> {
     guard: Guard<U, Arc<Mutex<T, B>>, All>,
@@ -443,6 +460,17 @@ impl<'a, T: ?Sized, B: Backend> MutexGuard<'a, T, B> {
 
 impl<'a, T: ?Sized, B: Backend> MappedMutexGuard<'a, T, B> {
     /// As [`MutexGuard::map`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{MappedMutexGuard, Mutex, MutexGuard};
+    ///
+    /// let mutex = Mutex::new((1, (2, 3)));
+    /// let pair = MutexGuard::map(mutex.try_lock().unwrap(), |value| &mut value.1);
+    /// *MappedMutexGuard::map(pair, |pair| &mut pair.0) = 4;
+    /// assert_eq!(mutex.into_inner(), (1, (4, 3)));
+    /// ```
     pub fn map<U: ?Sized, F>(this: Self, f: F) -> MappedMutexGuard<'a, U, B>
     where
         F: FnOnce(&mut T) -> &mut U,
@@ -457,6 +485,16 @@ impl<'a, T: ?Sized, B: Backend> MappedMutexGuard<'a, T, B> {
     /// # Errors
     ///
     /// The guard as it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{MappedMutexGuard, Mutex, MutexGuard};
+    ///
+    /// let mutex = Mutex::new((1, vec![2]));
+    /// let values = MutexGuard::map(mutex.try_lock().unwrap(), |value| &mut value.1);
+    /// assert!(MappedMutexGuard::try_map(values, |values| values.get_mut(7)).is_err());
+    /// ```
     pub fn try_map<U: ?Sized, F>(this: Self, f: F) -> Result<MappedMutexGuard<'a, U, B>, Self>
     where
         F: FnOnce(&mut T) -> Option<&mut U>,
@@ -470,6 +508,18 @@ impl<'a, T: ?Sized, B: Backend> MappedMutexGuard<'a, T, B> {
 
 impl<T: ?Sized, B: Backend> OwnedMutexGuard<T, B> {
     /// As [`MutexGuard::map`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Mutex, OwnedMutexGuard};
+    /// use std::sync::Arc;
+    ///
+    /// let mutex = Arc::new(Mutex::new((1, 2)));
+    /// let guard = mutex.clone().try_lock_owned().unwrap();
+    /// *OwnedMutexGuard::map(guard, |pair| &mut pair.1) = 3;
+    /// assert_eq!(*mutex.try_lock().unwrap(), (1, 3));
+    /// ```
     pub fn map<U: ?Sized, F>(this: Self, f: F) -> OwnedMappedMutexGuard<T, U, B>
     where
         F: FnOnce(&mut T) -> &mut U,
@@ -484,6 +534,17 @@ impl<T: ?Sized, B: Backend> OwnedMutexGuard<T, B> {
     /// # Errors
     ///
     /// The guard as it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Mutex, OwnedMutexGuard};
+    /// use std::sync::Arc;
+    ///
+    /// let mutex = Arc::new(Mutex::new(vec![1]));
+    /// let guard = mutex.try_lock_owned().unwrap();
+    /// assert!(OwnedMutexGuard::try_map(guard, |values| values.get_mut(7)).is_err());
+    /// ```
     pub fn try_map<U: ?Sized, F>(this: Self, f: F) -> Result<OwnedMappedMutexGuard<T, U, B>, Self>
     where
         F: FnOnce(&mut T) -> Option<&mut U>,
@@ -513,6 +574,19 @@ impl<T: ?Sized, B: Backend> OwnedMutexGuard<T, B> {
 
 impl<T: ?Sized, U: ?Sized, B: Backend> OwnedMappedMutexGuard<T, U, B> {
     /// As [`MutexGuard::map`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Mutex, OwnedMappedMutexGuard, OwnedMutexGuard};
+    /// use std::sync::Arc;
+    ///
+    /// let mutex = Arc::new(Mutex::new((1, (2, 3))));
+    /// let guard = mutex.clone().try_lock_owned().unwrap();
+    /// let pair = OwnedMutexGuard::map(guard, |value| &mut value.1);
+    /// *OwnedMappedMutexGuard::map(pair, |pair| &mut pair.0) = 4;
+    /// assert_eq!(*mutex.try_lock().unwrap(), (1, (4, 3)));
+    /// ```
     pub fn map<S: ?Sized, F>(this: Self, f: F) -> OwnedMappedMutexGuard<T, S, B>
     where
         F: FnOnce(&mut U) -> &mut S,
@@ -527,6 +601,18 @@ impl<T: ?Sized, U: ?Sized, B: Backend> OwnedMappedMutexGuard<T, U, B> {
     /// # Errors
     ///
     /// The guard as it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Mutex, OwnedMappedMutexGuard, OwnedMutexGuard};
+    /// use std::sync::Arc;
+    ///
+    /// let mutex = Arc::new(Mutex::new((1, vec![2])));
+    /// let guard = mutex.try_lock_owned().unwrap();
+    /// let values = OwnedMutexGuard::map(guard, |value| &mut value.1);
+    /// assert!(OwnedMappedMutexGuard::try_map(values, |values| values.get_mut(7)).is_err());
+    /// ```
     pub fn try_map<S: ?Sized, F>(this: Self, f: F) -> Result<OwnedMappedMutexGuard<T, S, B>, Self>
     where
         F: FnOnce(&mut U) -> Option<&mut S>,

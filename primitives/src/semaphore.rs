@@ -60,6 +60,14 @@ impl Semaphore {
     /// # Panics
     ///
     /// Panics where they are more than [`MAX_PERMITS`](Self::MAX_PERMITS).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// assert_eq!(Semaphore::new(2).available_permits(), 2);
+    /// ```
     #[must_use]
     pub const fn new(permits: usize) -> Self {
         Self::const_new(permits)
@@ -90,6 +98,15 @@ impl Semaphore {
     /// # Panics
     ///
     /// As for [`new`](Self::new).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::with_bound(2, 16);
+    /// assert_eq!(semaphore.available_permits(), 2);
+    /// ```
     #[must_use]
     pub const fn with_bound(permits: usize, bound: u16) -> Self {
         Self {
@@ -116,6 +133,14 @@ impl<B: Backend> Semaphore<B> {
     /// # Panics
     ///
     /// Panics where there are more than [`MAX_PERMITS`](Self::MAX_PERMITS).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Semaphore, protocol::Spin};
+    ///
+    /// assert!(Semaphore::<Spin>::new_in(1, 0).try_acquire().is_ok());
+    /// ```
     #[must_use]
     pub fn new_in(permits: usize, bound: u16) -> Self {
         Self {
@@ -124,6 +149,17 @@ impl<B: Backend> Semaphore<B> {
     }
 
     /// How many permits are free.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::new(3);
+    /// let permits = semaphore.try_acquire_many(2).unwrap();
+    /// assert_eq!(semaphore.available_permits(), 1);
+    /// # drop(permits);
+    /// ```
     #[must_use]
     pub fn available_permits(&self) -> usize {
         self.permits.available()
@@ -186,7 +222,7 @@ impl<B: Backend> Semaphore<B> {
     }
 
     /// Closes the semaphore: nothing is acquired any more, and whoever waits is
-    /// told so.
+    /// told so. Whoever was granted permits before has them, polled or not.
     ///
     /// # Examples
     ///
@@ -204,12 +240,30 @@ impl<B: Backend> Semaphore<B> {
     }
 
     /// Whether the semaphore has been closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::new(1);
+    /// semaphore.close();
+    /// assert!(semaphore.is_closed());
+    /// ```
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.permits.is_closed()
     }
 
     /// How many requests wait.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// assert_eq!(Semaphore::new(0).waiting(), 0);
+    /// ```
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.permits.waiting().0
@@ -217,6 +271,14 @@ impl<B: Backend> Semaphore<B> {
 
     /// How many requests have been granted and not polled since: a number that
     /// stays above zero tells of futures that nobody polls.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// assert_eq!(Semaphore::new(0).granted(), 0);
+    /// ```
     #[must_use]
     pub fn granted(&self) -> usize {
         self.permits.waiting().1
@@ -232,12 +294,29 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// [`AcquireError`] where the semaphore is closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let semaphore = Semaphore::new(1);
+    /// let permit = semaphore.acquire().await.unwrap();
+    /// assert!(semaphore.try_acquire().is_err());
+    /// # drop(permit);
+    /// # });
+    /// ```
     #[inline]
     pub fn acquire(&self) -> Acquire<&Self, B> {
         self.acquire_many(1)
     }
 
     /// Acquires so many permits, all at once.
+    ///
+    /// More than [`MAX_PERMITS`](Self::MAX_PERMITS) are never free: such a
+    /// request waits, and those behind it do, until it is dropped or the
+    /// semaphore is closed.
     ///
     /// # Cancel safety
     ///
@@ -246,13 +325,27 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// [`AcquireError`] where the semaphore is closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let semaphore = Semaphore::new(3);
+    /// let permits = semaphore.acquire_many(2).await.unwrap();
+    /// assert_eq!(semaphore.available_permits(), 1);
+    /// # drop(permits);
+    /// # });
+    /// ```
     #[inline]
     pub fn acquire_many(&self, permits: usize) -> Acquire<&Self, B> {
         self.acquire_up_to(permits, permits)
     }
 
     /// Acquires as many permits as are free, between `least` and `most`; waits
-    /// until there are `least`.
+    /// until there are `least`. None are free to whom they would be the first
+    /// of: where others wait whom the bound protects, a request from 0 has 0.
     ///
     /// # Cancel safety
     ///
@@ -311,6 +404,20 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// [`AcquireError`] where the semaphore is closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    /// use std::sync::Arc;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let semaphore = Arc::new(Semaphore::new(3));
+    /// let permits = semaphore.clone().acquire_many_owned(2).await.unwrap();
+    /// assert_eq!(semaphore.available_permits(), 1);
+    /// # drop(permits);
+    /// # });
+    /// ```
     pub fn acquire_many_owned(self: Arc<Self>, permits: usize) -> Acquire<Arc<Self>, B> {
         Acquire::new(self, permits, permits)
     }
@@ -321,6 +428,17 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// [`TryAcquireError::NoPermits`] or [`TryAcquireError::Closed`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Semaphore, TryAcquireError};
+    ///
+    /// let semaphore = Semaphore::new(1);
+    /// let permit = semaphore.try_acquire().unwrap();
+    /// assert_eq!(semaphore.try_acquire().unwrap_err(), TryAcquireError::NoPermits);
+    /// # drop(permit);
+    /// ```
     #[inline]
     pub fn try_acquire(&self) -> Result<SemaphorePermit<'_, B>, TryAcquireError> {
         self.try_acquire_many(1)
@@ -331,6 +449,16 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// As for [`try_acquire`](Self::try_acquire).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::new(3);
+    /// assert!(semaphore.try_acquire_many(4).is_err());
+    /// assert_eq!(semaphore.try_acquire_many(2).unwrap().num_permits(), 2);
+    /// ```
     #[inline]
     pub fn try_acquire_many(
         &self,
@@ -345,6 +473,18 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// As for [`try_acquire`](Self::try_acquire).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    /// use std::sync::Arc;
+    ///
+    /// let semaphore = Arc::new(Semaphore::new(1));
+    /// let permit = semaphore.clone().try_acquire_owned().unwrap();
+    /// assert!(semaphore.try_acquire().is_err());
+    /// # drop(permit);
+    /// ```
     pub fn try_acquire_owned(self: Arc<Self>) -> Result<OwnedSemaphorePermit<B>, TryAcquireError> {
         Permit::try_new(self, 1)
     }
@@ -355,6 +495,18 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// As for [`try_acquire`](Self::try_acquire).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    /// use std::sync::Arc;
+    ///
+    /// let semaphore = Arc::new(Semaphore::new(3));
+    /// let permits = semaphore.clone().try_acquire_many_owned(2).unwrap();
+    /// assert_eq!(semaphore.available_permits(), 1);
+    /// # drop(permits);
+    /// ```
     pub fn try_acquire_many_owned(
         self: Arc<Self>,
         permits: usize,
@@ -465,6 +617,8 @@ impl<B: Backend> Semaphore<B> {
 }
 
 /// The future of permits.
+///
+/// Polling it again after it was ready panics.
 #[must_use = "futures do nothing unless polled"]
 pub struct Acquire<P: Deref<Target = Semaphore<B>>, B: Backend = DefaultBackend> {
     /// None once it has been ready.
@@ -637,12 +791,32 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
     }
 
     /// How many permits are held.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::new(3);
+    /// assert_eq!(semaphore.try_acquire_many(2).unwrap().num_permits(), 2);
+    /// ```
     #[must_use]
     pub fn num_permits(&self) -> usize {
         self.permits
     }
 
     /// The semaphore they are of.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    /// use std::sync::Arc;
+    ///
+    /// let semaphore = Arc::new(Semaphore::new(1));
+    /// let permit = semaphore.clone().try_acquire_owned().unwrap();
+    /// assert!(Arc::ptr_eq(permit.semaphore(), &semaphore));
+    /// ```
     pub fn semaphore(&self) -> &P {
         &self.semaphore
     }
