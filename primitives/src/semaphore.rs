@@ -122,6 +122,12 @@ impl Semaphore {
     pub fn new(permits: usize) -> Self {
         Self::new_in(permits, 0)
     }
+
+    /// A semaphore of a fairness of one's own.
+    #[must_use]
+    pub fn with_bound(permits: usize, bound: u16) -> Self {
+        Self::new_in(permits, bound)
+    }
 }
 
 impl<B: Backend> Semaphore<B> {
