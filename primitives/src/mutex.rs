@@ -94,7 +94,7 @@ impl<T> Mutex<T> {
     }
 
     /// An unlocked mutex of a fairness of one's own: whoever has waited longest
-    /// is overtaken at most `bound` times.
+    /// is overtaken at most `bound` times; at most 1023 on a 32-bit machine.
     ///
     /// # Examples
     ///

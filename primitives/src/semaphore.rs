@@ -93,7 +93,7 @@ impl Semaphore {
     }
 
     /// A semaphore in which whoever has waited longest is overtaken at most
-    /// `bound` times.
+    /// `bound` times; at most 1023 on a 32-bit machine.
     ///
     /// # Panics
     ///
