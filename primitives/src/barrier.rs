@@ -219,6 +219,9 @@ enum Stage {
 }
 
 /// The future of [`Barrier::wait`].
+///
+/// Polling it again after it was ready panics. One that is leaked after its first
+/// poll has arrived, and is not withdrawn.
 #[must_use = "futures do nothing unless polled"]
 pub struct BarrierWait<'a, B: Backend = DefaultBackend> {
     barrier: &'a Barrier<B>,

@@ -90,6 +90,14 @@ impl Condvar {
 
 impl<B: Backend> Condvar<B> {
     /// A condvar over any backend.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Condvar, protocol::Local};
+    ///
+    /// Condvar::<Local>::new_in().notify_one(); // of one thread
+    /// ```
     #[must_use]
     pub fn new_in() -> Self {
         Self {
@@ -250,6 +258,10 @@ impl<B: Backend> Condvar<B> {
 }
 
 /// The future of [`Condvar::wait`].
+///
+/// Polling it again after it was ready panics. One that is leaked before its
+/// first poll keeps the mutex locked; after it, it keeps its place, and a
+/// notification that goes to it is lost.
 #[must_use = "futures do nothing unless polled: the lock is held until then"]
 pub struct Wait<'a, T: ?Sized, B: Backend = DefaultBackend> {
     condvar: &'a Condvar<B>,
@@ -320,7 +332,7 @@ impl<T: ?Sized, B: Backend> Drop for Wait<'_, T, B> {
     }
 }
 
-/// The future of [`Condvar::wait_while`].
+/// The future of [`Condvar::wait_while`]. What is said of [`Wait`] holds.
 #[must_use = "futures do nothing unless polled: the lock is held until then"]
 pub struct WaitWhile<'a, T: ?Sized, F, B: Backend = DefaultBackend> {
     condition: F,

@@ -29,8 +29,9 @@
 //!
 //! A task that has two futures in the queue and polls only one of them can wait
 //! for itself: the lock may be handed to the future it does not poll. That is so
-//! of every fair lock; drop futures that are not polled any more. [`granted`]
-//! tells of it, and so does the `Debug` output.
+//! of every fair lock; drop futures that are not polled any more, and leak none:
+//! a leaked one keeps its place. [`granted`] tells of it, and so does the `Debug`
+//! output.
 //!
 //! # States
 //!
@@ -95,7 +96,7 @@ impl<T> Mutex<T> {
     }
 
     /// An unlocked mutex of a fairness of one's own: whoever has waited longest
-    /// is overtaken at most `bound` times.
+    /// is overtaken at most `bound` times; at most 1023 on a 32-bit machine.
     ///
     /// # Examples
     ///
@@ -145,6 +146,16 @@ impl<T, B: Backend> Mutex<T, B> {
     pub const DEFAULT_BOUND: u16 = 1000;
 
     /// An unlocked mutex over any backend, with its fairness.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Mutex, protocol::Local};
+    ///
+    /// let mutex = Mutex::<_, Local>::new_in(7, 0); // of one thread
+    /// *mutex.try_lock().unwrap() += 1;
+    /// assert_eq!(mutex.into_inner(), 8);
+    /// ```
     #[must_use]
     pub fn new_in(value: T, bound: u16) -> Self {
         Self {
@@ -420,12 +431,16 @@ pub struct MutexGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
 }
 
 /// The lock of a part of the value, held: unlocked when dropped.
+///
+/// A guard that is leaked keeps the mutex locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct MappedMutexGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
     guard: Guard<T, &'a Core<B>, All>,
 }
 
 /// The lock of a mutex in an `Arc`, held: unlocked when dropped.
+///
+/// A guard that is leaked keeps the mutex locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedMutexGuard<T: ?Sized, B: Backend = DefaultBackend> {
     guard: Guard<T, Arc<Mutex<T, B>>, All>,
@@ -433,6 +448,8 @@ pub struct OwnedMutexGuard<T: ?Sized, B: Backend = DefaultBackend> {
 
 /// The lock of a part of the value of a mutex in an `Arc`, held: unlocked when
 /// dropped. `U` is what is locked, `T` what the mutex has.
+///
+/// A guard that is leaked keeps the mutex locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedMappedMutexGuard<T: ?Sized, U: ?Sized = T, B: Backend = DefaultBackend> {
     guard: Guard<U, Arc<Mutex<T, B>>, All>,
@@ -491,6 +508,17 @@ impl<'a, T: ?Sized, B: Backend> MutexGuard<'a, T, B> {
 
 impl<'a, T: ?Sized, B: Backend> MappedMutexGuard<'a, T, B> {
     /// As [`MutexGuard::map`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{MappedMutexGuard, Mutex, MutexGuard};
+    ///
+    /// let mutex = Mutex::new((1, (2, 3)));
+    /// let pair = MutexGuard::map(mutex.try_lock().unwrap(), |value| &mut value.1);
+    /// *MappedMutexGuard::map(pair, |pair| &mut pair.0) = 4;
+    /// assert_eq!(mutex.into_inner(), (1, (4, 3)));
+    /// ```
     pub fn map<U: ?Sized, F>(this: Self, f: F) -> MappedMutexGuard<'a, U, B>
     where
         F: FnOnce(&mut T) -> &mut U,
@@ -505,6 +533,16 @@ impl<'a, T: ?Sized, B: Backend> MappedMutexGuard<'a, T, B> {
     /// # Errors
     ///
     /// The guard as it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{MappedMutexGuard, Mutex, MutexGuard};
+    ///
+    /// let mutex = Mutex::new((1, vec![2]));
+    /// let values = MutexGuard::map(mutex.try_lock().unwrap(), |value| &mut value.1);
+    /// assert!(MappedMutexGuard::try_map(values, |values| values.get_mut(7)).is_err());
+    /// ```
     pub fn try_map<U: ?Sized, F>(this: Self, f: F) -> Result<MappedMutexGuard<'a, U, B>, Self>
     where
         F: FnOnce(&mut T) -> Option<&mut U>,
@@ -518,6 +556,18 @@ impl<'a, T: ?Sized, B: Backend> MappedMutexGuard<'a, T, B> {
 
 impl<T: ?Sized, B: Backend> OwnedMutexGuard<T, B> {
     /// As [`MutexGuard::map`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Mutex, OwnedMutexGuard};
+    /// use std::sync::Arc;
+    ///
+    /// let mutex = Arc::new(Mutex::new((1, 2)));
+    /// let guard = mutex.clone().try_lock_owned().unwrap();
+    /// *OwnedMutexGuard::map(guard, |pair| &mut pair.1) = 3;
+    /// assert_eq!(*mutex.try_lock().unwrap(), (1, 3));
+    /// ```
     pub fn map<U: ?Sized, F>(this: Self, f: F) -> OwnedMappedMutexGuard<T, U, B>
     where
         F: FnOnce(&mut T) -> &mut U,
@@ -532,6 +582,17 @@ impl<T: ?Sized, B: Backend> OwnedMutexGuard<T, B> {
     /// # Errors
     ///
     /// The guard as it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Mutex, OwnedMutexGuard};
+    /// use std::sync::Arc;
+    ///
+    /// let mutex = Arc::new(Mutex::new(vec![1]));
+    /// let guard = mutex.try_lock_owned().unwrap();
+    /// assert!(OwnedMutexGuard::try_map(guard, |values| values.get_mut(7)).is_err());
+    /// ```
     pub fn try_map<U: ?Sized, F>(this: Self, f: F) -> Result<OwnedMappedMutexGuard<T, U, B>, Self>
     where
         F: FnOnce(&mut T) -> Option<&mut U>,
@@ -561,6 +622,19 @@ impl<T: ?Sized, B: Backend> OwnedMutexGuard<T, B> {
 
 impl<T: ?Sized, U: ?Sized, B: Backend> OwnedMappedMutexGuard<T, U, B> {
     /// As [`MutexGuard::map`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Mutex, OwnedMappedMutexGuard, OwnedMutexGuard};
+    /// use std::sync::Arc;
+    ///
+    /// let mutex = Arc::new(Mutex::new((1, (2, 3))));
+    /// let guard = mutex.clone().try_lock_owned().unwrap();
+    /// let pair = OwnedMutexGuard::map(guard, |value| &mut value.1);
+    /// *OwnedMappedMutexGuard::map(pair, |pair| &mut pair.0) = 4;
+    /// assert_eq!(*mutex.try_lock().unwrap(), (1, (4, 3)));
+    /// ```
     pub fn map<S: ?Sized, F>(this: Self, f: F) -> OwnedMappedMutexGuard<T, S, B>
     where
         F: FnOnce(&mut U) -> &mut S,
@@ -575,6 +649,18 @@ impl<T: ?Sized, U: ?Sized, B: Backend> OwnedMappedMutexGuard<T, U, B> {
     /// # Errors
     ///
     /// The guard as it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Mutex, OwnedMappedMutexGuard, OwnedMutexGuard};
+    /// use std::sync::Arc;
+    ///
+    /// let mutex = Arc::new(Mutex::new((1, vec![2])));
+    /// let guard = mutex.try_lock_owned().unwrap();
+    /// let values = OwnedMutexGuard::map(guard, |value| &mut value.1);
+    /// assert!(OwnedMappedMutexGuard::try_map(values, |values| values.get_mut(7)).is_err());
+    /// ```
     pub fn try_map<S: ?Sized, F>(this: Self, f: F) -> Result<OwnedMappedMutexGuard<T, S, B>, Self>
     where
         F: FnOnce(&mut U) -> Option<&mut S>,

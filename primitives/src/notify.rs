@@ -94,6 +94,15 @@ enum End {
 #[cfg(not(loom))]
 impl Notify {
     /// A notify without a permit.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Notify;
+    ///
+    /// static STARTED: Notify = Notify::new();
+    /// STARTED.notify_one();
+    /// ```
     #[must_use]
     pub const fn new() -> Self {
         Self::const_new()
@@ -137,6 +146,18 @@ impl Notify {
 
 impl<B: Backend> Notify<B> {
     /// A notify without a permit, over any backend.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Notify, protocol::Local};
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let notify = Notify::<Local>::new_in(); // of one thread
+    /// notify.notify_one();
+    /// notify.notified().await;
+    /// # });
+    /// ```
     #[must_use]
     pub fn new_in() -> Self {
         Self {
@@ -228,8 +249,7 @@ impl<B: Backend> Notify<B> {
     ///
     /// # Panics
     ///
-    /// Where `predicate` does: the next poll asks it again. And where it is
-    /// polled after it was ready.
+    /// Where `predicate` does; the next poll asks it again.
     ///
     /// # Examples
     ///
@@ -546,6 +566,10 @@ impl Wait {
 }
 
 /// The future of [`Notify::notified`].
+///
+/// Polled again after it was ready, it is ready again and takes nothing. One that
+/// is leaked keeps its place in the queue, and a notification that goes to it is
+/// lost.
 #[must_use = "futures do nothing unless polled"]
 pub struct Notified<'a, B: Backend = DefaultBackend> {
     notify: &'a Notify<B>,
@@ -599,7 +623,7 @@ impl<B: Backend> Drop for Notified<'_, B> {
     }
 }
 
-/// The future of [`Notify::notified_owned`].
+/// The future of [`Notify::notified_owned`]. What is said of [`Notified`] holds.
 #[must_use = "futures do nothing unless polled"]
 pub struct OwnedNotified<B: Backend = DefaultBackend> {
     notify: Arc<Notify<B>>,
@@ -608,6 +632,22 @@ pub struct OwnedNotified<B: Backend = DefaultBackend> {
 
 impl<B: Backend> OwnedNotified<B> {
     /// As [`Notified::enable`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::pin::pin;
+    /// use reveille::Notify;
+    /// use std::sync::Arc;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let notify = Arc::new(Notify::new());
+    /// let mut waits = pin!(notify.clone().notified_owned());
+    /// assert!(!waits.as_mut().enable());
+    /// notify.notify_one(); // goes to `waits`, and leaves no permit
+    /// waits.await;
+    /// # });
+    /// ```
     pub fn enable(self: Pin<&mut Self>) -> bool {
         let this = self.get_mut();
         this.wait.enable(&this.notify)
@@ -630,6 +670,8 @@ impl<B: Backend> Drop for OwnedNotified<B> {
 }
 
 /// The future of [`Notify::wait_until`].
+///
+/// Polling it again after it was ready panics.
 #[must_use = "futures do nothing unless polled"]
 pub struct WaitUntil<'a, F, B: Backend = DefaultBackend> {
     predicate: F,

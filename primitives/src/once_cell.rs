@@ -683,6 +683,9 @@ impl<F, Fut, T, B: Backend> fmt::Debug for Init<'_, F, Fut, T, B> {
 }
 
 /// The future of [`OnceCell::get_or_init`].
+///
+/// Polling it again after it was ready panics. One that is leaked while it makes
+/// the value keeps the turn, until [`take`](OnceCell::take).
 #[must_use = "futures do nothing unless polled"]
 pub struct GetOrInit<'a, F, Fut, T, B: Backend = DefaultBackend> {
     init: Init<'a, F, Fut, T, B>,
@@ -704,7 +707,8 @@ where
     }
 }
 
-/// The future of [`OnceCell::get_or_try_init`].
+/// The future of [`OnceCell::get_or_try_init`]. What is said of [`GetOrInit`]
+/// holds.
 #[must_use = "futures do nothing unless polled"]
 pub struct GetOrTryInit<'a, F, Fut, T, B: Backend = DefaultBackend> {
     init: Init<'a, F, Fut, T, B>,

@@ -78,7 +78,8 @@ impl<T> RwLock<T> {
         Self::const_new(value)
     }
 
-    /// An unlocked lock for at most so many readers at a time.
+    /// An unlocked lock for at most so many readers at a time: whoever comes when
+    /// there are as many waits.
     ///
     /// # Panics
     ///
@@ -186,6 +187,16 @@ impl<T, B: Backend> RwLock<T, B> {
     /// # Panics
     ///
     /// Panics where `max_reads` is 0 or above [`MAX_READS`](Self::MAX_READS).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{RwLock, protocol::Local};
+    ///
+    /// let lock = RwLock::<_, Local>::new_in(7, 8); // of one thread
+    /// *lock.try_write().unwrap() += 1;
+    /// assert_eq!(lock.into_inner(), 8);
+    /// ```
     #[must_use]
     pub fn new_in(value: T, max_reads: u32) -> Self {
         let permits = permits::<B>(max_reads);
@@ -267,8 +278,10 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
         }
     }
 
-    /// Locks for reading, blocking the thread until it can. For threads outside
-    /// an executor.
+    /// Locks for reading, blocking the thread until it can.
+    ///
+    /// For threads outside an executor. Within one it blocks the thread that may
+    /// have to run whoever holds the lock.
     ///
     /// # Examples
     ///
@@ -288,7 +301,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
         }
     }
 
-    /// Locks for reading if nobody writes or waits.
+    /// Locks for reading if nobody writes or waits, and no more read than may.
     ///
     /// # Errors
     ///
@@ -388,8 +401,10 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
         }
     }
 
-    /// Locks for writing, blocking the thread until it can. For threads outside
-    /// an executor.
+    /// Locks for writing, blocking the thread until it can.
+    ///
+    /// For threads outside an executor. Within one it blocks the thread that may
+    /// have to run whoever holds the lock.
     ///
     /// # Examples
     ///
@@ -704,6 +719,8 @@ pub struct RwLockReadGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
 
 /// A lock in an `Arc`, held for reading: unlocked when dropped. `U` is what is
 /// read, `T` what the lock has.
+///
+/// A guard that is leaked keeps writers out for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedRwLockReadGuard<T: ?Sized, U: ?Sized = T, B: Backend = DefaultBackend> {
     guard: Guard<U, Arc<RwLock<T, B>>, One>,
@@ -718,12 +735,16 @@ pub struct RwLockWriteGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
 }
 
 /// The lock of a part of the value, held for writing: unlocked when dropped.
+///
+/// A guard that is leaked keeps the lock locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct RwLockMappedWriteGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
     guard: Guard<T, &'a Core<B>, All>,
 }
 
 /// A lock in an `Arc`, held for writing: unlocked when dropped.
+///
+/// A guard that is leaked keeps the lock locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedRwLockWriteGuard<T: ?Sized, B: Backend = DefaultBackend> {
     guard: Guard<T, Arc<RwLock<T, B>>, All>,
@@ -731,12 +752,17 @@ pub struct OwnedRwLockWriteGuard<T: ?Sized, B: Backend = DefaultBackend> {
 
 /// The lock of a part of the value of a lock in an `Arc`, held for writing:
 /// unlocked when dropped. `U` is what is written, `T` what the lock has.
+///
+/// A guard that is leaked keeps the lock locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedRwLockMappedWriteGuard<T: ?Sized, U: ?Sized = T, B: Backend = DefaultBackend> {
     guard: Guard<U, Arc<RwLock<T, B>>, All>,
 }
 
 /// The lock, held for reading with the right to write: unlocked when dropped.
+///
+/// A guard that is leaked keeps writers and other upgradable readers out for
+/// good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct RwLockUpgradableReadGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
     guard: Guard<T, &'a Core<B>, Half>,
@@ -744,6 +770,9 @@ pub struct RwLockUpgradableReadGuard<'a, T: ?Sized, B: Backend = DefaultBackend>
 
 /// A lock in an `Arc`, held for reading with the right to write: unlocked when
 /// dropped.
+///
+/// A guard that is leaked keeps writers and other upgradable readers out for
+/// good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedRwLockUpgradableReadGuard<T: ?Sized, B: Backend = DefaultBackend> {
     guard: Guard<T, Arc<RwLock<T, B>>, Half>,
@@ -1013,6 +1042,17 @@ impl<'a, T: ?Sized, B: Backend> RwLockWriteGuard<'a, T, B> {
 
 impl<'a, T: ?Sized, B: Backend> RwLockMappedWriteGuard<'a, T, B> {
     /// As [`RwLockWriteGuard::map`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{RwLock, RwLockMappedWriteGuard, RwLockWriteGuard};
+    ///
+    /// let lock = RwLock::new((1, (2, 3)));
+    /// let pair = RwLockWriteGuard::map(lock.try_write().unwrap(), |value| &mut value.1);
+    /// *RwLockMappedWriteGuard::map(pair, |pair| &mut pair.0) = 4;
+    /// assert_eq!(lock.into_inner(), (1, (4, 3)));
+    /// ```
     pub fn map<F, U: ?Sized>(this: Self, f: F) -> RwLockMappedWriteGuard<'a, U, B>
     where
         F: FnOnce(&mut T) -> &mut U,
@@ -1027,6 +1067,16 @@ impl<'a, T: ?Sized, B: Backend> RwLockMappedWriteGuard<'a, T, B> {
     /// # Errors
     ///
     /// The guard as it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{RwLock, RwLockMappedWriteGuard, RwLockWriteGuard};
+    ///
+    /// let lock = RwLock::new((1, vec![2]));
+    /// let values = RwLockWriteGuard::map(lock.try_write().unwrap(), |value| &mut value.1);
+    /// assert!(RwLockMappedWriteGuard::try_map(values, |values| values.get_mut(7)).is_err());
+    /// ```
     pub fn try_map<F, U: ?Sized>(this: Self, f: F) -> Result<RwLockMappedWriteGuard<'a, U, B>, Self>
     where
         F: FnOnce(&mut T) -> Option<&mut U>,
@@ -1066,6 +1116,17 @@ impl<T: ?Sized, B: Backend> OwnedRwLockWriteGuard<T, B> {
     /// # Errors
     ///
     /// The guard as it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockWriteGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// let lock = Arc::new(RwLock::new(vec![1]));
+    /// let guard = lock.try_write_owned().unwrap();
+    /// assert!(OwnedRwLockWriteGuard::try_map(guard, |values| values.get_mut(7)).is_err());
+    /// ```
     pub fn try_map<F, U: ?Sized>(
         this: Self,
         f: F,
@@ -1080,6 +1141,18 @@ impl<T: ?Sized, B: Backend> OwnedRwLockWriteGuard<T, B> {
     }
 
     /// As [`RwLockWriteGuard::downgrade_map`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockWriteGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// let lock = Arc::new(RwLock::new((1, 2)));
+    /// let guard = lock.clone().try_write_owned().unwrap();
+    /// let second = OwnedRwLockWriteGuard::downgrade_map(guard, |pair| &pair.1);
+    /// assert_eq!((*second, lock.try_read().is_ok()), (2, true));
+    /// ```
     pub fn downgrade_map<F, U: ?Sized>(this: Self, f: F) -> OwnedRwLockReadGuard<T, U, B>
     where
         F: FnOnce(&T) -> &U,
@@ -1094,6 +1167,17 @@ impl<T: ?Sized, B: Backend> OwnedRwLockWriteGuard<T, B> {
     /// # Errors
     ///
     /// The guard as it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockWriteGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// let lock = Arc::new(RwLock::new(vec![1]));
+    /// let guard = lock.try_write_owned().unwrap();
+    /// assert!(OwnedRwLockWriteGuard::try_downgrade_map(guard, |values| values.get(7)).is_err());
+    /// ```
     pub fn try_downgrade_map<F, U: ?Sized>(
         this: Self,
         f: F,
@@ -1108,6 +1192,18 @@ impl<T: ?Sized, B: Backend> OwnedRwLockWriteGuard<T, B> {
     }
 
     /// As [`RwLockWriteGuard::into_mapped`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockWriteGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// let lock = Arc::new(RwLock::new(7));
+    /// let guard = lock.clone().try_write_owned().unwrap();
+    /// *OwnedRwLockWriteGuard::into_mapped(guard) = 8;
+    /// assert_eq!(*lock.try_read().unwrap(), 8);
+    /// ```
     pub fn into_mapped(this: Self) -> OwnedRwLockMappedWriteGuard<T, T, B> {
         OwnedRwLockMappedWriteGuard { guard: this.guard }
     }
@@ -1132,6 +1228,19 @@ impl<T: ?Sized, B: Backend> OwnedRwLockWriteGuard<T, B> {
     }
 
     /// As [`RwLockWriteGuard::downgrade_to_upgradable`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockWriteGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// let lock = Arc::new(RwLock::new(7));
+    /// let guard = lock.clone().try_write_owned().unwrap();
+    /// let looks = OwnedRwLockWriteGuard::downgrade_to_upgradable(guard);
+    /// assert!(lock.try_read().is_ok() && lock.try_upgradable_read().is_err());
+    /// # drop(looks);
+    /// ```
     pub fn downgrade_to_upgradable(this: Self) -> OwnedRwLockUpgradableReadGuard<T, B> {
         OwnedRwLockUpgradableReadGuard {
             guard: this.guard.downgrade(),
@@ -1139,6 +1248,17 @@ impl<T: ?Sized, B: Backend> OwnedRwLockWriteGuard<T, B> {
     }
 
     /// The lock that is held.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockWriteGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// let lock = Arc::new(RwLock::new(7));
+    /// let guard = lock.clone().try_write_owned().unwrap();
+    /// assert!(Arc::ptr_eq(OwnedRwLockWriteGuard::rwlock(&guard), &lock));
+    /// ```
     pub fn rwlock(this: &Self) -> &Arc<RwLock<T, B>> {
         this.guard.hold()
     }
@@ -1146,6 +1266,19 @@ impl<T: ?Sized, B: Backend> OwnedRwLockWriteGuard<T, B> {
 
 impl<T: ?Sized, U: ?Sized, B: Backend> OwnedRwLockMappedWriteGuard<T, U, B> {
     /// As [`RwLockWriteGuard::map`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockMappedWriteGuard, OwnedRwLockWriteGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// let lock = Arc::new(RwLock::new((1, (2, 3))));
+    /// let guard = lock.clone().try_write_owned().unwrap();
+    /// let pair = OwnedRwLockWriteGuard::map(guard, |value| &mut value.1);
+    /// *OwnedRwLockMappedWriteGuard::map(pair, |pair| &mut pair.0) = 4;
+    /// assert_eq!(*lock.try_read().unwrap(), (1, (4, 3)));
+    /// ```
     pub fn map<F, V: ?Sized>(this: Self, f: F) -> OwnedRwLockMappedWriteGuard<T, V, B>
     where
         F: FnOnce(&mut U) -> &mut V,
@@ -1160,6 +1293,19 @@ impl<T: ?Sized, U: ?Sized, B: Backend> OwnedRwLockMappedWriteGuard<T, U, B> {
     /// # Errors
     ///
     /// The guard as it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockMappedWriteGuard, OwnedRwLockWriteGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// let lock = Arc::new(RwLock::new((1, vec![2])));
+    /// let guard = lock.try_write_owned().unwrap();
+    /// let values = OwnedRwLockWriteGuard::map(guard, |value| &mut value.1);
+    /// let none = OwnedRwLockMappedWriteGuard::try_map(values, |values| values.get_mut(7));
+    /// assert!(none.is_err());
+    /// ```
     pub fn try_map<F, V: ?Sized>(
         this: Self,
         f: F,
@@ -1174,6 +1320,18 @@ impl<T: ?Sized, U: ?Sized, B: Backend> OwnedRwLockMappedWriteGuard<T, U, B> {
     }
 
     /// The lock that is held.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockMappedWriteGuard, OwnedRwLockWriteGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// let lock = Arc::new(RwLock::new((1, 2)));
+    /// let guard = lock.clone().try_write_owned().unwrap();
+    /// let second = OwnedRwLockWriteGuard::map(guard, |pair| &mut pair.1);
+    /// assert!(Arc::ptr_eq(OwnedRwLockMappedWriteGuard::rwlock(&second), &lock));
+    /// ```
     pub fn rwlock(this: &Self) -> &Arc<RwLock<T, B>> {
         this.guard.hold()
     }
@@ -1255,6 +1413,20 @@ impl<T: ?Sized, B: Backend> OwnedRwLockUpgradableReadGuard<T, B> {
     /// # Cancel safety
     ///
     /// An upgrade that is dropped unlocks.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockUpgradableReadGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let lock = Arc::new(RwLock::new(7));
+    /// let looks = lock.clone().upgradable_read_owned().await;
+    /// *OwnedRwLockUpgradableReadGuard::upgrade(looks).await += 1;
+    /// assert_eq!(*lock.read().await, 8);
+    /// # });
+    /// ```
     #[cfg_attr(feature = "locations", track_caller)]
     pub fn upgrade(this: Self) -> UpgradeOwned<T, B> {
         UpgradeOwned {
@@ -1267,6 +1439,19 @@ impl<T: ?Sized, B: Backend> OwnedRwLockUpgradableReadGuard<T, B> {
     /// # Errors
     ///
     /// The guard as it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockUpgradableReadGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// let lock = Arc::new(RwLock::new(7));
+    /// let looks = lock.clone().try_upgradable_read_owned().unwrap();
+    /// let reads = lock.try_read().unwrap();
+    /// assert!(OwnedRwLockUpgradableReadGuard::try_upgrade(looks).is_err());
+    /// # drop(reads);
+    /// ```
     pub fn try_upgrade(this: Self) -> Result<OwnedRwLockWriteGuard<T, B>, Self> {
         match this.guard.try_upgrade() {
             Ok(guard) => Ok(OwnedRwLockWriteGuard { guard }),
@@ -1275,6 +1460,19 @@ impl<T: ?Sized, B: Backend> OwnedRwLockUpgradableReadGuard<T, B> {
     }
 
     /// As [`RwLockUpgradableReadGuard::downgrade`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockUpgradableReadGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// let lock = Arc::new(RwLock::new(7));
+    /// let looks = lock.clone().try_upgradable_read_owned().unwrap();
+    /// let reads = OwnedRwLockUpgradableReadGuard::downgrade(looks);
+    /// assert!(lock.try_upgradable_read().is_ok());
+    /// # drop(reads);
+    /// ```
     pub fn downgrade(this: Self) -> OwnedRwLockReadGuard<T, T, B> {
         OwnedRwLockReadGuard {
             guard: this.guard.downgrade(),
@@ -1282,6 +1480,17 @@ impl<T: ?Sized, B: Backend> OwnedRwLockUpgradableReadGuard<T, B> {
     }
 
     /// The lock that is held.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockUpgradableReadGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// let lock = Arc::new(RwLock::new(7));
+    /// let looks = lock.clone().try_upgradable_read_owned().unwrap();
+    /// assert!(Arc::ptr_eq(OwnedRwLockUpgradableReadGuard::rwlock(&looks), &lock));
+    /// ```
     pub fn rwlock(this: &Self) -> &Arc<RwLock<T, B>> {
         this.guard.hold()
     }

@@ -64,6 +64,14 @@ impl Semaphore {
     /// # Panics
     ///
     /// Panics where they are more than [`MAX_PERMITS`](Self::MAX_PERMITS).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// assert_eq!(Semaphore::new(2).available_permits(), 2);
+    /// ```
     #[must_use]
     pub const fn new(permits: usize) -> Self {
         Self::const_new(permits)
@@ -89,11 +97,20 @@ impl Semaphore {
     }
 
     /// A semaphore in which whoever has waited longest is overtaken at most
-    /// `bound` times.
+    /// `bound` times; at most 1023 on a 32-bit machine.
     ///
     /// # Panics
     ///
     /// As for [`new`](Self::new).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::with_bound(2, 16);
+    /// assert_eq!(semaphore.available_permits(), 2);
+    /// ```
     #[must_use]
     pub const fn with_bound(permits: usize, bound: u16) -> Self {
         Self {
@@ -110,6 +127,12 @@ impl Semaphore {
     pub fn new(permits: usize) -> Self {
         Self::new_in(permits, 0)
     }
+
+    /// A semaphore of a fairness of one's own.
+    #[must_use]
+    pub fn with_bound(permits: usize, bound: u16) -> Self {
+        Self::new_in(permits, bound)
+    }
 }
 
 impl<B: Backend> Semaphore<B> {
@@ -121,6 +144,14 @@ impl<B: Backend> Semaphore<B> {
     /// # Panics
     ///
     /// Panics where there are more than [`MAX_PERMITS`](Self::MAX_PERMITS).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Semaphore, protocol::Spin};
+    ///
+    /// assert!(Semaphore::<Spin>::new_in(1, 0).try_acquire().is_ok());
+    /// ```
     #[must_use]
     pub fn new_in(permits: usize, bound: u16) -> Self {
         Self {
@@ -130,6 +161,17 @@ impl<B: Backend> Semaphore<B> {
     }
 
     /// How many permits are free.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::new(3);
+    /// let permits = semaphore.try_acquire_many(2).unwrap();
+    /// assert_eq!(semaphore.available_permits(), 1);
+    /// # drop(permits);
+    /// ```
     #[must_use]
     pub fn available_permits(&self) -> usize {
         self.permits.available()
@@ -192,7 +234,7 @@ impl<B: Backend> Semaphore<B> {
     }
 
     /// Closes the semaphore: nothing is acquired any more, and whoever waits is
-    /// told so.
+    /// told so. Whoever was granted permits before has them, polled or not.
     ///
     /// # Examples
     ///
@@ -210,12 +252,30 @@ impl<B: Backend> Semaphore<B> {
     }
 
     /// Whether the semaphore has been closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::new(1);
+    /// semaphore.close();
+    /// assert!(semaphore.is_closed());
+    /// ```
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.permits.is_closed()
     }
 
     /// How many requests wait.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// assert_eq!(Semaphore::new(0).waiting(), 0);
+    /// ```
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.permits.waiting().0
@@ -223,6 +283,14 @@ impl<B: Backend> Semaphore<B> {
 
     /// How many requests have been granted and not polled since: a number that
     /// stays above zero tells of futures that nobody polls.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// assert_eq!(Semaphore::new(0).granted(), 0);
+    /// ```
     #[must_use]
     pub fn granted(&self) -> usize {
         self.permits.waiting().1
@@ -257,6 +325,19 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// [`AcquireError`] where the semaphore is closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let semaphore = Semaphore::new(1);
+    /// let permit = semaphore.acquire().await.unwrap();
+    /// assert!(semaphore.try_acquire().is_err());
+    /// # drop(permit);
+    /// # });
+    /// ```
     #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn acquire(&self) -> Acquire<&Self, B> {
@@ -265,6 +346,10 @@ impl<B: Backend> Semaphore<B> {
 
     /// Acquires so many permits, all at once.
     ///
+    /// More than [`MAX_PERMITS`](Self::MAX_PERMITS) are never free: such a
+    /// request waits, and those behind it do, until it is dropped or the
+    /// semaphore is closed.
+    ///
     /// # Cancel safety
     ///
     /// As for [`acquire`](Self::acquire).
@@ -272,6 +357,19 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// [`AcquireError`] where the semaphore is closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let semaphore = Semaphore::new(3);
+    /// let permits = semaphore.acquire_many(2).await.unwrap();
+    /// assert_eq!(semaphore.available_permits(), 1);
+    /// # drop(permits);
+    /// # });
+    /// ```
     #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn acquire_many(&self, permits: usize) -> Acquire<&Self, B> {
@@ -279,7 +377,8 @@ impl<B: Backend> Semaphore<B> {
     }
 
     /// Acquires as many permits as are free, between `least` and `most`; waits
-    /// until there are `least`.
+    /// until there are `least`. None are free to whom they would be the first
+    /// of: where others wait whom the bound protects, a request from 0 has 0.
     ///
     /// # Cancel safety
     ///
@@ -340,6 +439,20 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// [`AcquireError`] where the semaphore is closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    /// use std::sync::Arc;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let semaphore = Arc::new(Semaphore::new(3));
+    /// let permits = semaphore.clone().acquire_many_owned(2).await.unwrap();
+    /// assert_eq!(semaphore.available_permits(), 1);
+    /// # drop(permits);
+    /// # });
+    /// ```
     #[cfg_attr(feature = "locations", track_caller)]
     pub fn acquire_many_owned(self: Arc<Self>, permits: usize) -> Acquire<Arc<Self>, B> {
         Acquire::new(self, permits, permits)
@@ -351,6 +464,17 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// [`TryAcquireError::NoPermits`] or [`TryAcquireError::Closed`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Semaphore, TryAcquireError};
+    ///
+    /// let semaphore = Semaphore::new(1);
+    /// let permit = semaphore.try_acquire().unwrap();
+    /// assert_eq!(semaphore.try_acquire().unwrap_err(), TryAcquireError::NoPermits);
+    /// # drop(permit);
+    /// ```
     #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn try_acquire(&self) -> Result<SemaphorePermit<'_, B>, TryAcquireError> {
@@ -362,6 +486,16 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// As for [`try_acquire`](Self::try_acquire).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::new(3);
+    /// assert!(semaphore.try_acquire_many(4).is_err());
+    /// assert_eq!(semaphore.try_acquire_many(2).unwrap().num_permits(), 2);
+    /// ```
     #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn try_acquire_many(
@@ -377,6 +511,18 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// As for [`try_acquire`](Self::try_acquire).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    /// use std::sync::Arc;
+    ///
+    /// let semaphore = Arc::new(Semaphore::new(1));
+    /// let permit = semaphore.clone().try_acquire_owned().unwrap();
+    /// assert!(semaphore.try_acquire().is_err());
+    /// # drop(permit);
+    /// ```
     #[cfg_attr(feature = "locations", track_caller)]
     pub fn try_acquire_owned(self: Arc<Self>) -> Result<OwnedSemaphorePermit<B>, TryAcquireError> {
         Permit::try_new(self, 1)
@@ -388,6 +534,18 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// As for [`try_acquire`](Self::try_acquire).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    /// use std::sync::Arc;
+    ///
+    /// let semaphore = Arc::new(Semaphore::new(3));
+    /// let permits = semaphore.clone().try_acquire_many_owned(2).unwrap();
+    /// assert_eq!(semaphore.available_permits(), 1);
+    /// # drop(permits);
+    /// ```
     #[cfg_attr(feature = "locations", track_caller)]
     pub fn try_acquire_many_owned(
         self: Arc<Self>,
@@ -503,6 +661,8 @@ impl<B: Backend> Semaphore<B> {
 }
 
 /// The future of permits.
+///
+/// Polling it again after it was ready panics.
 #[must_use = "futures do nothing unless polled"]
 pub struct Acquire<P: Deref<Target = Semaphore<B>>, B: Backend = DefaultBackend> {
     /// None once it has been ready.
@@ -686,12 +846,32 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
     }
 
     /// How many permits are held.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::new(3);
+    /// assert_eq!(semaphore.try_acquire_many(2).unwrap().num_permits(), 2);
+    /// ```
     #[must_use]
     pub fn num_permits(&self) -> usize {
         self.permits
     }
 
     /// The semaphore they are of.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    /// use std::sync::Arc;
+    ///
+    /// let semaphore = Arc::new(Semaphore::new(1));
+    /// let permit = semaphore.clone().try_acquire_owned().unwrap();
+    /// assert!(Arc::ptr_eq(permit.semaphore(), &semaphore));
+    /// ```
     pub fn semaphore(&self) -> &P {
         &self.semaphore
     }

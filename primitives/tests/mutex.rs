@@ -51,6 +51,7 @@ on_every_backend![
     a_wait_ends_when_it_is_unlocked,
     who_has_waited_longest_is_next,
     it_is_overtaken_as_often_as_the_bound_says,
+    the_largest_bound_is_held_to,
     newcomers_who_await_are_held_to_the_bound,
     others_in_the_queue_are_held_to_the_bound,
     the_next_in_the_queue_can_be_overtaken_afresh,
@@ -159,7 +160,9 @@ fn who_has_waited_longest_is_next<B: Backend>() {
 
 /// How often somebody locks, one after the other, before he is refused.
 fn overtakes(mut locks: impl FnMut() -> bool) -> usize {
-    (0..=1000).position(|_| !locks()).expect("there is a bound")
+    (0..=usize::from(u16::MAX))
+        .position(|_| !locks())
+        .expect("there is a bound")
 }
 
 const BOUNDS: [u16; 5] = [0, 1, 2, 16, 255];
@@ -174,6 +177,17 @@ fn it_is_overtaken_as_often_as_the_bound_says<B: Backend>() {
         assert!(mutex.granted(), "it has been handed over");
         drop(locked(&mut lock, &task));
     }
+}
+
+/// On a 32-bit machine it is less than what can be asked for.
+fn the_largest_bound_is_held_to<B: Backend>() {
+    let (mutex, task) = (Mutex::<_, B>::new_in(0, u16::MAX), Probe::new());
+    let guard = mutex.try_lock().unwrap();
+    let mut lock = queued(&mutex, &task);
+    drop(guard);
+    let largest = if usize::BITS < 64 { 1023 } else { u16::MAX };
+    assert_eq!(overtakes(|| mutex.try_lock().is_ok()), largest.into());
+    drop(locked(&mut lock, &task));
 }
 
 fn newcomers_who_await_are_held_to_the_bound<B: Backend>() {
