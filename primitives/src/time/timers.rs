@@ -78,7 +78,7 @@ pub(super) struct State {
     /// The time, if it is virtual.
     now: Instant,
     driver: WakerSlot,
-    /// The tick at which the driver wakes by itself; zero where it is awake.
+    /// The tick at which the driver wakes by itself, where its waker is registered.
     until: u64,
     /// Whether the driver is a thread that has not been started.
     unstarted: bool,
@@ -348,10 +348,9 @@ impl<B: Backend> Timers<B> {
     /// The thread could not be started: the next sleep tries again.
     #[cfg(feature = "std")]
     pub(super) fn not_started(&self) {
-        self.inner.lock.with(|section| {
-            section.state.unstarted = true;
-            section.state.until = u64::MAX;
-        });
+        self.inner
+            .lock
+            .with(|section| section.state.unstarted = true);
     }
 }
 
@@ -380,7 +379,6 @@ impl State {
         if deadline >= self.until {
             return false;
         }
-        self.until = 0;
         wakes.wake(&mut self.driver);
         core::mem::take(&mut self.unstarted)
     }
