@@ -61,6 +61,7 @@ mod shuttle;
 mod spin;
 mod waiters;
 mod wake;
+mod within;
 mod witness;
 mod word;
 
@@ -89,5 +90,6 @@ pub use self::shuttle::{Shuttle, ShuttleLock, ShuttlePark};
 pub use self::spin::{Spin, SpinAtomics, SpinLot, SpinPark};
 pub use self::waiters::{Horizon, Waiter, Waiters};
 pub use self::wake::{Caller, WakeList, WakerSlot};
+pub use self::within::Within;
 pub use self::witness::Witness;
 pub use self::word::{Atomics, Lot, Word, WordLock};

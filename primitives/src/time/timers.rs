@@ -30,7 +30,7 @@ use core::time::Duration;
 
 use super::ticks::Ticks;
 use super::wheel::{Timer, Wheel};
-use super::{Advance, Clock, Instant, Interval, Sleep, Timeout};
+use super::{Advance, Clock, Deadline, Instant, Interval, Sleep, Timeout};
 use crate::protocol::{Backend, Bits, DefaultBackend, Section, StateLock, WakeList, WakerSlot};
 
 /// Timers: sleeps, timeouts and intervals on one clock.
@@ -172,7 +172,7 @@ impl<B: Backend> Timers<B> {
         duration: Duration,
         future: F,
     ) -> Timeout<F::IntoFuture, B> {
-        Timeout::new(future.into_future(), self.sleep(duration))
+        Timeout::new(future.into_future(), Deadline::new(self.sleep(duration)))
     }
 
     /// Waits for a future, but not past that. See
@@ -182,7 +182,10 @@ impl<B: Backend> Timers<B> {
         deadline: Instant,
         future: F,
     ) -> Timeout<F::IntoFuture, B> {
-        Timeout::new(future.into_future(), self.sleep_until(deadline))
+        Timeout::new(
+            future.into_future(),
+            Deadline::new(self.sleep_until(deadline)),
+        )
     }
 
     /// Ticks now, and each time a period has passed. See
