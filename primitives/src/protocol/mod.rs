@@ -62,6 +62,7 @@ mod site;
 mod spin;
 mod waiters;
 mod wake;
+mod within;
 mod witness;
 mod word;
 
@@ -93,5 +94,6 @@ pub use self::site::{Held, Holders, Site};
 pub use self::spin::{Spin, SpinAtomics, SpinLot, SpinPark};
 pub use self::waiters::{Horizon, Waiter, Waiters};
 pub use self::wake::{Caller, WakeList, WakerSlot};
+pub use self::within::Within;
 pub use self::witness::Witness;
 pub use self::word::{Atomics, Lot, Word, WordLock};

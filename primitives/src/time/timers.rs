@@ -30,7 +30,7 @@ use core::time::Duration;
 
 use super::ticks::Ticks;
 use super::wheel::{Timer, Wheel};
-use super::{Advance, Clock, Instant, Interval, Sleep, Timeout};
+use super::{Advance, Clock, Deadline, Instant, Interval, Sleep, Timeout};
 use crate::protocol::{Backend, Bits, DefaultBackend, Section, StateLock, WakeList, WakerSlot};
 
 /// Timers: sleeps, timeouts and intervals on one clock.
@@ -78,7 +78,7 @@ pub(super) struct State {
     /// The time, if it is virtual.
     now: Instant,
     driver: WakerSlot,
-    /// The tick at which the driver wakes by itself; zero where it is awake.
+    /// The tick at which the driver wakes by itself, where its waker is registered.
     until: u64,
     /// Whether the driver is a thread that has not been started.
     unstarted: bool,
@@ -172,7 +172,7 @@ impl<B: Backend> Timers<B> {
         duration: Duration,
         future: F,
     ) -> Timeout<F::IntoFuture, B> {
-        Timeout::new(future.into_future(), self.sleep(duration))
+        Timeout::new(future.into_future(), Deadline::new(self.sleep(duration)))
     }
 
     /// Waits for a future, but not past that. See
@@ -182,7 +182,10 @@ impl<B: Backend> Timers<B> {
         deadline: Instant,
         future: F,
     ) -> Timeout<F::IntoFuture, B> {
-        Timeout::new(future.into_future(), self.sleep_until(deadline))
+        Timeout::new(
+            future.into_future(),
+            Deadline::new(self.sleep_until(deadline)),
+        )
     }
 
     /// Ticks now, and each time a period has passed. See
@@ -348,10 +351,9 @@ impl<B: Backend> Timers<B> {
     /// The thread could not be started: the next sleep tries again.
     #[cfg(feature = "std")]
     pub(super) fn not_started(&self) {
-        self.inner.lock.with(|section| {
-            section.state.unstarted = true;
-            section.state.until = u64::MAX;
-        });
+        self.inner
+            .lock
+            .with(|section| section.state.unstarted = true);
     }
 }
 
@@ -380,7 +382,6 @@ impl State {
         if deadline >= self.until {
             return false;
         }
-        self.until = 0;
         wakes.wake(&mut self.driver);
         core::mem::take(&mut self.unstarted)
     }
