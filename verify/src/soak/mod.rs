@@ -80,8 +80,8 @@ impl Entry for Soak {
 
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
         let tasks = match profile {
-            Profile::Quick => 2_000,
-            Profile::Full => 50_000,
+            Profile::Quick => 10_000,
+            Profile::Full => 200_000,
             Profile::Deep => 1_000_000,
         };
         match mode {
