@@ -43,6 +43,16 @@ impl Timers {
 impl<B: SharedBackend> Timers<B> {
     /// As [`threaded`](Timers::threaded), over any backend and with any
     /// [granularity](Self::new_in).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::protocol::Native;
+    /// use reveille::time::{Duration, Timers};
+    ///
+    /// let timers = Timers::<Native>::threaded_in(Duration::from_micros(1));
+    /// reveille_executor::block_on(timers.sleep(Duration::from_millis(1)));
+    /// ```
     #[must_use]
     pub fn threaded_in(granularity: Duration) -> Self {
         Self::from_source(

@@ -102,6 +102,16 @@ impl<B: Backend> Timers<B> {
     /// Deadlines are rounded up to ticks of this length, itself rounded down to a
     /// power of two of nanoseconds. Finer ticks are less late; timers in the same
     /// tick share one wake-up of the driver.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::protocol::Native;
+    /// use reveille::time::{Duration, RealClock, Timers};
+    ///
+    /// let timers = Timers::<Native>::new_in(RealClock, Duration::from_micros(10));
+    /// assert_eq!(timers.granularity(), Duration::from_nanos(1 << 13));
+    /// ```
     #[must_use]
     pub fn new_in(clock: impl Clock, granularity: Duration) -> Self {
         let now = clock.now();
@@ -149,24 +159,67 @@ impl<B: Backend> Timers<B> {
     }
 
     /// How many sleeps wait, or have been woken and not been polled since.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let sleep = clock.timers().sleep(Duration::from_secs(1));
+    /// assert_eq!(clock.timers().waiting(), 0); // it has not been polled
+    /// ```
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.inner.lock.with(|section| section.state.wheel.len())
     }
 
     /// Waits for so long. See [`time::sleep`](super::sleep).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let sleep = clock.timers().sleep(Duration::from_secs(1));
+    /// clock.advance(Duration::from_secs(1));
+    /// assert!(sleep.is_elapsed());
+    /// ```
     pub fn sleep(&self, duration: Duration) -> Sleep<B> {
         let now = self.now();
         Sleep::new(self.clone(), now + duration, now)
     }
 
     /// Waits until then. See [`time::sleep_until`](super::sleep_until).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let sleep = clock.timers().sleep_until(clock.now());
+    /// assert!(sleep.is_elapsed());
+    /// ```
     pub fn sleep_until(&self, deadline: Instant) -> Sleep<B> {
         Sleep::new(self.clone(), deadline, self.now())
     }
 
     /// Waits for a future, but no longer than that. See
     /// [`time::timeout`](super::timeout).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::future::pending;
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let late = clock.timers().timeout(Duration::from_secs(1), pending::<()>());
+    /// clock.advance(Duration::from_secs(1));
+    /// assert!(reveille_executor::block_on(late).is_err());
+    /// ```
     pub fn timeout<F: IntoFuture>(
         &self,
         duration: Duration,
@@ -177,6 +230,16 @@ impl<B: Backend> Timers<B> {
 
     /// Waits for a future, but not past that. See
     /// [`time::timeout_at`](super::timeout_at).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let ready = clock.timers().timeout_at(clock.now(), async { 7 });
+    /// assert_eq!(reveille_executor::block_on(ready), Ok(7));
+    /// ```
     pub fn timeout_at<F: IntoFuture>(
         &self,
         deadline: Instant,
@@ -194,6 +257,16 @@ impl<B: Backend> Timers<B> {
     /// # Panics
     ///
     /// Panics where the period is zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let mut interval = clock.timers().interval(Duration::from_secs(1));
+    /// assert_eq!(reveille_executor::block_on(interval.tick()), clock.now());
+    /// ```
     #[track_caller]
     #[must_use]
     pub fn interval(&self, period: Duration) -> Interval<B> {
@@ -206,6 +279,18 @@ impl<B: Backend> Timers<B> {
     /// # Panics
     ///
     /// Panics where the period is zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let second = Duration::from_secs(1);
+    /// let mut interval = clock.timers().interval_at(clock.now() + second, second);
+    /// clock.advance(second);
+    /// assert_eq!(reveille_executor::block_on(interval.tick()), clock.now());
+    /// ```
     #[track_caller]
     #[must_use]
     pub fn interval_at(&self, start: Instant, period: Duration) -> Interval<B> {
@@ -217,6 +302,22 @@ impl<B: Backend> Timers<B> {
     ///
     /// A waker that panics does not keep others from being woken; the panic goes on
     /// to the caller afterwards.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::task::{Context, Waker};
+    /// use core::{future::Future, pin::pin};
+    /// use reveille::time::{Duration, RealClock, Timers};
+    ///
+    /// let timers = Timers::new(RealClock);
+    /// let mut sleep = pin!(timers.sleep(Duration::from_millis(1)));
+    /// let mut cx = Context::from_waker(Waker::noop());
+    /// assert!(sleep.as_mut().poll(&mut cx).is_pending());
+    /// std::thread::sleep(Duration::from_millis(2));
+    /// timers.fire();
+    /// assert!(sleep.as_mut().poll(&mut cx).is_ready());
+    /// ```
     pub fn fire(&self) {
         if let Source::Clock(clock) = &self.inner.source {
             let now = clock.now();
@@ -294,6 +395,15 @@ impl<B: Backend> Timers<B> {
 
     /// The first deadline that has not fired, at the end of its tick; `None` where
     /// there is none before the end of time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// assert_eq!(clock.timers().next_deadline(), None);
+    /// ```
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
         let next = self
