@@ -43,11 +43,11 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
-use crate::mutex::MutexGuard;
+use crate::mutex::{Mutex, MutexGuard};
 use crate::notify::{Notified, Notify};
 #[cfg(feature = "locations")]
 use crate::protocol::Places;
-use crate::protocol::{AcquireGuard, All, Backend, DefaultBackend, Guarded, Site};
+use crate::protocol::{AcquireGuard, All, Backend, DefaultBackend, Site};
 
 /// Lets tasks wait for what a [`Mutex`](crate::Mutex) protects to change. See
 /// the [module](self).
@@ -271,8 +271,8 @@ pub struct Wait<'a, T: ?Sized, B: Backend = DefaultBackend> {
 
 enum Stage<'a, T: ?Sized, B: Backend> {
     Holding(MutexGuard<'a, T, B>),
-    Waiting(&'a Guarded<T, B>, Notified<'a, B>),
-    Locking(AcquireGuard<&'a Guarded<T, B>, All>, Notified<'a, B>),
+    Waiting(&'a Mutex<T, B>, Notified<'a, B>),
+    Locking(AcquireGuard<&'a Mutex<T, B>, All>, Notified<'a, B>),
     Done,
 }
 

@@ -206,7 +206,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     #[inline]
     pub fn lock(&self) -> Lock<'_, T, B> {
         Lock {
-            acquire: AcquireGuard::new(&self.guarded),
+            acquire: AcquireGuard::new(self),
         }
     }
 
@@ -301,7 +301,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn try_lock(&self) -> Result<MutexGuard<'_, T, B>, TryLockError> {
-        match Guard::try_new(&self.guarded) {
+        match Guard::try_new(self) {
             Some(guard) => Ok(MutexGuard { guard }),
             None => Err(TryLockError(())),
         }
@@ -411,7 +411,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
 guard_future! {
     /// The future of [`Mutex::lock`].
     Lock['a, T: ?Sized, B: Backend = DefaultBackend]['a, T, B]:
-        AcquireGuard<&'a Guarded<T, B>, All>, "Mutex::lock"
+        AcquireGuard<&'a Mutex<T, B>, All>, "Mutex::lock"
             => MutexGuard<'a, T, B>
 }
 
@@ -427,7 +427,7 @@ guard_future! {
 /// A guard that is leaked keeps the mutex locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct MutexGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
-    pub(crate) guard: Guard<T, &'a Guarded<T, B>, All>,
+    pub(crate) guard: Guard<T, &'a Mutex<T, B>, All>,
 }
 
 /// The lock of a part of the value, held: unlocked when dropped.
@@ -503,6 +503,21 @@ impl<'a, T: ?Sized, B: Backend> MutexGuard<'a, T, B> {
             Ok(guard) => Ok(MappedMutexGuard { guard }),
             Err(guard) => Err(Self { guard }),
         }
+    }
+
+    /// The mutex that is locked.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Mutex, MutexGuard};
+    ///
+    /// let mutex = Mutex::new(7);
+    /// let guard = mutex.try_lock().unwrap();
+    /// assert!(std::ptr::eq(MutexGuard::mutex(&guard), &mutex));
+    /// ```
+    pub fn mutex(this: &Self) -> &'a Mutex<T, B> {
+        this.guard.hold()
     }
 }
 

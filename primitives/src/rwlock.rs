@@ -249,7 +249,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     #[inline]
     pub fn read(&self) -> Read<'_, T, B> {
         Read {
-            acquire: AcquireGuard::new(&self.guarded),
+            acquire: AcquireGuard::new(self),
         }
     }
 
@@ -320,7 +320,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn try_read(&self) -> Result<RwLockReadGuard<'_, T, B>, TryLockError> {
-        match Guard::try_new(&self.guarded) {
+        match Guard::try_new(self) {
             Some(guard) => Ok(RwLockReadGuard {
                 guard: guard.narrow(),
             }),
@@ -372,7 +372,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     #[inline]
     pub fn write(&self) -> Write<'_, T, B> {
         Write {
-            acquire: AcquireGuard::new(&self.guarded),
+            acquire: AcquireGuard::new(self),
         }
     }
 
@@ -445,7 +445,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn try_write(&self) -> Result<RwLockWriteGuard<'_, T, B>, TryLockError> {
-        match Guard::try_new(&self.guarded) {
+        match Guard::try_new(self) {
             Some(guard) => Ok(RwLockWriteGuard {
                 guard: guard.narrow(),
             }),
@@ -504,7 +504,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     #[cfg_attr(feature = "locations", track_caller)]
     pub fn upgradable_read(&self) -> UpgradableRead<'_, T, B> {
         UpgradableRead {
-            acquire: AcquireGuard::new(&self.guarded),
+            acquire: AcquireGuard::new(self),
         }
     }
 
@@ -555,7 +555,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// ```
     #[cfg_attr(feature = "locations", track_caller)]
     pub fn try_upgradable_read(&self) -> Result<RwLockUpgradableReadGuard<'_, T, B>, TryLockError> {
-        match Guard::try_new(&self.guarded) {
+        match Guard::try_new(self) {
             Some(guard) => Ok(RwLockUpgradableReadGuard {
                 guard: guard.narrow(),
             }),
@@ -656,7 +656,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
 guard_future! {
     /// The future of [`RwLock::read`].
     Read['a, T: ?Sized, B: Backend = DefaultBackend]['a, T, B]:
-        AcquireGuard<&'a Guarded<T, B, Together>, One>, "RwLock::read"
+        AcquireGuard<&'a RwLock<T, B>, One>, "RwLock::read"
             => RwLockReadGuard<'a, T, B>
 }
 
@@ -670,7 +670,7 @@ guard_future! {
 guard_future! {
     /// The future of [`RwLock::write`].
     Write['a, T: ?Sized, B: Backend = DefaultBackend]['a, T, B]:
-        AcquireGuard<&'a Guarded<T, B, Together>, All>, "RwLock::write"
+        AcquireGuard<&'a RwLock<T, B>, All>, "RwLock::write"
             => RwLockWriteGuard<'a, T, B>
 }
 
@@ -684,7 +684,7 @@ guard_future! {
 guard_future! {
     /// The future of [`RwLock::upgradable_read`].
     UpgradableRead['a, T: ?Sized, B: Backend = DefaultBackend]['a, T, B]:
-        AcquireGuard<&'a Guarded<T, B, Together>, Half>, "RwLock::upgradable_read"
+        AcquireGuard<&'a RwLock<T, B>, Half>, "RwLock::upgradable_read"
             => RwLockUpgradableReadGuard<'a, T, B>
 }
 

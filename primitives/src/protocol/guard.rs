@@ -229,36 +229,37 @@ unsafe impl<B: Backend> Hold for &Core<B> {
     }
 }
 
-// SAFETY: a core is borrowed with the value it is in.
-unsafe impl<'a, T: ?Sized, B: Backend, A> Hold for &'a Guarded<T, B, A> {
-    type Backend = B;
-    type Narrow = &'a Core<B>;
-
-    #[inline]
-    fn core(&self) -> &Core<B> {
-        &self.core
-    }
-
-    #[inline]
-    fn narrow(self) -> &'a Core<B> {
-        &self.core
-    }
-}
-
-// SAFETY: a shared borrow is of one value.
-unsafe impl<T: ?Sized, B: Backend, A> Pointer for &Guarded<T, B, A> {
-    type Value = T;
-    type Access = A;
-
-    #[inline]
-    fn guarded(&self) -> &Guarded<T, B, A> {
-        self
-    }
-}
-
-/// A primitive that is a guarded value, and is held by `Arc`.
-macro_rules! owned_pointer {
+/// A primitive that is a guarded value, and is held by borrow or by `Arc`.
+macro_rules! pointers {
     ($primitive:ident, $access:ty) => {
+        // SAFETY: a core is borrowed with the primitive it is in.
+        unsafe impl<'a, T: ?Sized, B: Backend> Hold for &'a crate::$primitive<T, B> {
+            type Backend = B;
+            type Narrow = &'a Core<B>;
+
+            #[inline]
+            fn core(&self) -> &Core<B> {
+                &self.guarded.core
+            }
+
+            #[inline]
+            fn narrow(self) -> &'a Core<B> {
+                &self.guarded.core
+            }
+        }
+
+        // SAFETY: a shared borrow is of one primitive, and that has its value in
+        // a field of its own.
+        unsafe impl<T: ?Sized, B: Backend> Pointer for &crate::$primitive<T, B> {
+            type Value = T;
+            type Access = $access;
+
+            #[inline]
+            fn guarded(&self) -> &Guarded<T, B, $access> {
+                &self.guarded
+            }
+        }
+
         // SAFETY: it stays what it is.
         unsafe impl<T: ?Sized, B: Backend> Hold for Arc<crate::$primitive<T, B>> {
             type Backend = B;
@@ -275,8 +276,7 @@ macro_rules! owned_pointer {
             }
         }
 
-        // SAFETY: an `Arc` keeps one primitive, and that has its value in a
-        // field of its own.
+        // SAFETY: as by borrow.
         unsafe impl<T: ?Sized, B: Backend> Pointer for Arc<crate::$primitive<T, B>> {
             type Value = T;
             type Access = $access;
@@ -289,8 +289,8 @@ macro_rules! owned_pointer {
     };
 }
 
-owned_pointer!(Mutex, Alone);
-owned_pointer!(RwLock, Together);
+pointers!(Mutex, Alone);
+pointers!(RwLock, Together);
 
 /// A guard over the value, or over a part of it.
 pub struct Guard<V: ?Sized, H: Hold, S: Share> {
@@ -512,11 +512,11 @@ impl<V: ?Sized, H: Hold> Guard<V, H, Half> {
 }
 
 /// Forgets the type of the whole value.
-impl<'a, T: ?Sized, V: ?Sized, B: Backend, A, S: Share> From<Guard<V, &'a Guarded<T, B, A>, S>>
+impl<'a, T: ?Sized, V: ?Sized, B: Backend, S: Share> From<Guard<V, &'a crate::RwLock<T, B>, S>>
     for Guard<V, &'a Core<B>, S>
 {
     #[inline]
-    fn from(guard: Guard<V, &'a Guarded<T, B, A>, S>) -> Self {
+    fn from(guard: Guard<V, &'a crate::RwLock<T, B>, S>) -> Self {
         guard.narrow()
     }
 }
