@@ -22,7 +22,9 @@ use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::{self, Thread};
 
-use super::timers::{DEFAULT_GRANULARITY, Inner, Source};
+#[cfg(not(loom))]
+use super::timers::DEFAULT_GRANULARITY;
+use super::timers::{Inner, Source};
 use super::{Clock, RealClock, Timers};
 use crate::protocol::SharedBackend;
 

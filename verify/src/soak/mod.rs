@@ -22,7 +22,7 @@ use crate::verdict::{Class, Counterexample, Report, Verdict};
 pub(crate) struct Soak;
 
 /// After so long without an end somebody waits for ever.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A scene: some primitive, and what its tasks do with it. What does not add up
 /// is an error.
@@ -119,28 +119,31 @@ impl Draw {
         (self.0 >> 33) % n
     }
 
-    /// Awaits a future to its end, or gives it up: after some polls that did not
-    /// end it, or when some time has passed.
+    /// Awaits a future to its end, or gives it up: some time after its first poll,
+    /// whether it has been woken since or not, or when a timeout passes.
     async fn perhaps<F: Future>(&mut self, future: F) -> Option<F::Output> {
         match self.below(4) {
             0 => {
-                let mut polls = self.below(3);
                 let mut future = pin!(future);
-                poll_fn(|cx| match future.as_mut().poll(cx) {
-                    Poll::Ready(output) => Poll::Ready(Some(output)),
-                    Poll::Pending if polls == 0 => Poll::Ready(None),
-                    Poll::Pending => {
-                        polls -= 1;
-                        Poll::Pending
-                    }
-                })
-                .await
+                let first = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await;
+                if let Poll::Ready(output) = first {
+                    return Some(output);
+                }
+                self.pause().await;
+                None
             }
             1 => {
                 let time = Duration::from_micros(self.below(300));
                 tokio::time::timeout(time, future).await.ok()
             }
             _ => Some(future.await),
+        }
+    }
+
+    /// Lets others run, or not.
+    async fn pause(&mut self) {
+        for _ in 0..self.below(4) {
+            tokio::task::yield_now().await;
         }
     }
 }

@@ -115,9 +115,7 @@ async fn mutexes(number: u64) -> Result<(), String> {
             for _ in 0..ROUNDS {
                 if let Some(mut count) = draw.perhaps(mutex.lock()).await {
                     let before = *count;
-                    if draw.below(8) == 0 {
-                        tokio::task::yield_now().await;
-                    }
+                    draw.pause().await;
                     *count = before + 1;
                     locked += 1;
                 }
@@ -212,9 +210,7 @@ async fn rwlocks(number: u64) -> Result<(), String> {
                     _ => {
                         if let Some(count) = draw.perhaps(lock.read()).await {
                             let before = *count;
-                            if draw.below(8) == 0 {
-                                tokio::task::yield_now().await;
-                            }
+                            draw.pause().await;
                             assert!(!writing.load(SeqCst), "somebody writes beside a reader");
                             assert_eq!(*count, before);
                         }
@@ -251,9 +247,7 @@ async fn semaphores(number: u64) -> Result<(), String> {
                     let count = permits.num_permits();
                     let now = held.fetch_add(count, SeqCst) + count;
                     assert!(now <= PERMITS, "{now} permits of {PERMITS} are held");
-                    if draw.below(8) == 0 {
-                        tokio::task::yield_now().await;
-                    }
+                    draw.pause().await;
                     held.fetch_sub(count, SeqCst);
                 }
             }
