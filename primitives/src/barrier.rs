@@ -196,6 +196,14 @@ impl<B: Backend> Barrier<B> {
     /// who have been let go on and have not seen it.
     ///
     /// With the feature `locations`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Barrier;
+    ///
+    /// assert!(Barrier::new(2).waiters().is_empty());
+    /// ```
     #[cfg(feature = "locations")]
     #[must_use]
     pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {

@@ -250,6 +250,14 @@ impl<B: Backend> Condvar<B> {
     /// who have been notified and have not seen it.
     ///
     /// With the feature `locations`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Condvar;
+    ///
+    /// assert!(Condvar::new().waiters().is_empty());
+    /// ```
     #[cfg(feature = "locations")]
     #[must_use]
     pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {

@@ -380,6 +380,22 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// who have been handed the lock and have not seen it.
     ///
     /// With the feature `locations`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::task::{Context, Waker};
+    /// use reveille::Mutex;
+    ///
+    /// let mutex = Mutex::new(7);
+    /// let guard = mutex.try_lock().unwrap();
+    /// let mut lock = Box::pin(mutex.lock());
+    /// let line = line!() - 1;
+    /// let mut cx = Context::from_waker(Waker::noop());
+    /// assert!(lock.as_mut().poll(&mut cx).is_pending());
+    /// assert_eq!(mutex.waiters()[0].line(), line);
+    /// # drop(guard);
+    /// ```
     #[cfg(feature = "locations")]
     #[must_use]
     pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {

@@ -387,6 +387,14 @@ impl<B: Backend> Notify<B> {
     /// who have been notified and have not seen it.
     ///
     /// With the feature `locations`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Notify;
+    ///
+    /// assert!(Notify::new().waiters().is_empty());
+    /// ```
     #[cfg(feature = "locations")]
     #[must_use]
     pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {

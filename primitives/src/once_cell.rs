@@ -482,6 +482,14 @@ impl<T, B: Backend> OnceCell<T, B> {
     /// who have been told of the value, or have the turn and have not seen it.
     ///
     /// With the feature `locations`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::OnceCell;
+    ///
+    /// assert!(OnceCell::<u32>::new().waiters().is_empty());
+    /// ```
     #[cfg(feature = "locations")]
     #[must_use]
     pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {

@@ -637,6 +637,14 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// who have been handed the lock and have not seen it.
     ///
     /// With the feature `locations`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::RwLock;
+    ///
+    /// assert!(RwLock::new(7).waiters().is_empty());
+    /// ```
     #[cfg(feature = "locations")]
     #[must_use]
     pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
@@ -646,6 +654,17 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// Where in the source each who holds the lock took it, the first first.
     ///
     /// With the feature `locations`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::RwLock;
+    ///
+    /// let lock = RwLock::new(7);
+    /// let held = lock.try_read().unwrap();
+    /// assert_eq!(lock.holders()[0].line(), line!() - 1);
+    /// # drop(held);
+    /// ```
     #[cfg(feature = "locations")]
     #[must_use]
     pub fn holders(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {

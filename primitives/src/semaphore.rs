@@ -300,6 +300,14 @@ impl<B: Backend> Semaphore<B> {
     /// who have been granted permits and have not seen it.
     ///
     /// With the feature `locations`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// assert!(Semaphore::new(1).waiters().is_empty());
+    /// ```
     #[cfg(feature = "locations")]
     #[must_use]
     pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
@@ -309,6 +317,17 @@ impl<B: Backend> Semaphore<B> {
     /// Where in the source each who holds permits took it, the first first.
     ///
     /// With the feature `locations`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::new(1);
+    /// let held = semaphore.try_acquire().unwrap();
+    /// assert_eq!(semaphore.holders()[0].line(), line!() - 1);
+    /// # drop(held);
+    /// ```
     #[cfg(feature = "locations")]
     #[must_use]
     pub fn holders(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {

@@ -326,6 +326,14 @@ impl<T, B: Backend> SetOnce<T, B> {
     /// who have been told of the value and have not seen it.
     ///
     /// With the feature `locations`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::SetOnce;
+    ///
+    /// assert!(SetOnce::<u32>::new().waiters().is_empty());
+    /// ```
     #[cfg(feature = "locations")]
     #[must_use]
     pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
