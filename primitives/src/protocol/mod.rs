@@ -60,6 +60,8 @@ mod settled;
 mod shuttle;
 mod site;
 mod spin;
+#[cfg(feature = "std")]
+mod task;
 mod waiters;
 mod wake;
 mod within;
@@ -92,6 +94,11 @@ pub use self::shuttle::{Shuttle, ShuttleLock, ShuttlePark};
 pub use self::site::Places;
 pub use self::site::{Held, Holders, Site};
 pub use self::spin::{Spin, SpinAtomics, SpinLot, SpinPark};
+#[cfg(feature = "std")]
+pub use self::task::{
+    Abort, Description, Failure, Held, Join, Name, Outcome, Ran, Runnable, Schedule, local_task,
+    task,
+};
 pub use self::waiters::{Horizon, Waiter, Waiters};
 pub use self::wake::{Caller, WakeList, WakerSlot};
 pub use self::within::Within;
