@@ -47,8 +47,8 @@ use core::task::{Context, Poll};
 #[cfg(feature = "locations")]
 use crate::protocol::Places;
 use crate::protocol::{
-    Acquiring, Backend, BlockingBackend, DefaultBackend, Held, Holders, Permits, Refused, Request,
-    Site, block_on,
+    Acquiring, Backend, BlockingBackend, DefaultBackend, Holders, Holding, Permits, Refused,
+    Request, Site, block_on,
 };
 
 /// Permits that tasks acquire and give back. See the [module](self).
@@ -754,7 +754,7 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Drop for Acquire<P, B> {
 pub struct Permit<P: Deref<Target = Semaphore<B>>, B: Backend = DefaultBackend> {
     semaphore: P,
     permits: usize,
-    held: Held,
+    held: Holding,
 }
 
 /// Permits of a borrowed semaphore.

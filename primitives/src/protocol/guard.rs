@@ -23,7 +23,7 @@ use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use core::task::{Context, Poll};
 
-use super::{Acquiring, Backend, Held, Holders, Permits, Request, SharedBackend, Site, Witness};
+use super::{Acquiring, Backend, Holders, Holding, Permits, Request, SharedBackend, Site, Witness};
 
 /// A value that is reached only through guards: of which shares, `A` says.
 pub struct Guarded<T: ?Sized, B: Backend, A = Alone> {
@@ -296,7 +296,7 @@ pointers!(RwLock, Together);
 pub struct Guard<V: ?Sized, H: Hold, S: Share> {
     value: NonNull<V>,
     hold: H,
-    held: Held,
+    held: Holding,
     share: PhantomData<S>,
     /// As `&mut V`: invariant.
     value_type: PhantomData<*mut V>,
@@ -396,7 +396,7 @@ impl<V: ?Sized, H: Hold, S: Share> Guard<V, H, S> {
 
     /// The parts of a guard whose permits the caller keeps.
     #[inline]
-    fn into_parts(self) -> (NonNull<V>, H, Held) {
+    fn into_parts(self) -> (NonNull<V>, H, Holding) {
         let mut this = ManuallyDrop::new(self);
         let held = core::mem::take(&mut this.held);
         // SAFETY: `this` is not used again and not dropped.

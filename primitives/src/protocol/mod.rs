@@ -92,7 +92,7 @@ pub use self::settled::{Queues, SETTLED, Settled};
 pub use self::shuttle::{Shuttle, ShuttleLock, ShuttlePark};
 #[cfg(feature = "locations")]
 pub use self::site::Places;
-pub use self::site::{Held, Holders, Site};
+pub use self::site::{Holders, Holding, Site};
 pub use self::spin::{Spin, SpinAtomics, SpinLot, SpinPark};
 #[cfg(feature = "std")]
 pub use self::task::{

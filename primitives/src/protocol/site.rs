@@ -68,7 +68,7 @@ pub struct Holders<B: Backend> {
 
 /// A place among the holders, from `enter` to `leave`.
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct Holding {
     #[cfg(feature = "locations")]
     place: Option<Waiter>,
 }
@@ -101,18 +101,18 @@ impl<B: Backend> Holders<B> {
     }
 
     #[inline]
-    pub(crate) fn enter(&self, site: Site) -> Held {
+    pub(crate) fn enter(&self, site: Site) -> Holding {
         #[cfg(feature = "locations")]
         let place = self.lock.with(|section| section.state.push(site, ()));
         let _ = site;
-        Held {
+        Holding {
             #[cfg(feature = "locations")]
             place: Some(place),
         }
     }
 
     #[inline]
-    pub(crate) fn leave(&self, held: &mut Held) {
+    pub(crate) fn leave(&self, held: &mut Holding) {
         #[cfg(feature = "locations")]
         if let Some(place) = held.place.take() {
             self.lock
