@@ -15,31 +15,7 @@ use reveille::protocol::{Backend, Local, Native, Spin, WakeList, block_on};
 use reveille::{Barrier, BarrierWait, BarrierWaitResult};
 
 use support::probe::{Event, Probe};
-use support::{panic_of, poll};
-
-/// Makes of each generic test one for each backend.
-macro_rules! on_every_backend {
-    ($($test:ident),* $(,)?) => { $(
-        mod $test {
-            use super::*;
-
-            #[test]
-            fn on_native() {
-                super::$test::<Native>();
-            }
-
-            #[test]
-            fn on_local() {
-                super::$test::<Local>();
-            }
-
-            #[test]
-            fn on_spin() {
-                super::$test::<Spin>();
-            }
-        }
-    )* };
-}
+use support::{on_every_backend, panic_of, poll};
 
 on_every_backend![
     one_for_none_stops_nobody,

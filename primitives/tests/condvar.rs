@@ -13,31 +13,7 @@ use reveille::protocol::{Backend, Local, Native, Spin, block_on};
 use reveille::{Condvar, Mutex};
 
 use support::probe::{Event, Probe};
-use support::{panic_of, poll};
-
-/// Makes of each generic test one for each backend.
-macro_rules! on_every_backend {
-    ($($test:ident),* $(,)?) => { $(
-        mod $test {
-            use super::*;
-
-            #[test]
-            fn on_native() {
-                super::$test::<Native>();
-            }
-
-            #[test]
-            fn on_local() {
-                super::$test::<Local>();
-            }
-
-            #[test]
-            fn on_spin() {
-                super::$test::<Spin>();
-            }
-        }
-    )* };
-}
+use support::{on_every_backend, panic_of, poll};
 
 on_every_backend![
     a_wait_unlocks_at_its_first_poll_and_ends_locked,

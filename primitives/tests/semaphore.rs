@@ -16,31 +16,7 @@ use reveille::semaphore::{Acquire, Permit};
 use reveille::{AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError};
 
 use support::probe::{Event, Probe};
-use support::{panic_of, poll};
-
-/// Makes of each generic test one for each backend.
-macro_rules! on_every_backend {
-    ($($test:ident),* $(,)?) => { $(
-        mod $test {
-            use super::*;
-
-            #[test]
-            fn on_native() {
-                super::$test::<Native>();
-            }
-
-            #[test]
-            fn on_local() {
-                super::$test::<Local>();
-            }
-
-            #[test]
-            fn on_spin() {
-                super::$test::<Spin>();
-            }
-        }
-    )* };
-}
+use support::{on_every_backend, panic_of, poll};
 
 on_every_backend![
     permits_are_acquired_and_given_back,
