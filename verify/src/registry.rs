@@ -2,6 +2,7 @@
 
 use crate::plan::{Mode, Plan, Profile};
 use crate::run::{Entry, Of};
+use crate::soak::Soak;
 use crate::specimens::{
     barrier, condvar, mutex, notify, once_cell, oneshot, rwlock, semaphore, set_once,
 };
@@ -134,6 +135,11 @@ pub(crate) fn subjects() -> Vec<Named> {
             name: "once-cell".to_owned(),
             about: "reveille::OnceCell: one value, made by whoever has the turn",
             entry: Box::new(Of(OnceCells)),
+        },
+        Named {
+            name: "soak".to_owned(),
+            about: "all of them, by thousands of tasks on tokio's runtime (stress only)",
+            entry: Box::new(Soak),
         },
     ]
 }

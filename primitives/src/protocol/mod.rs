@@ -58,11 +58,13 @@ mod permits;
 mod settled;
 #[cfg(feature = "shuttle")]
 mod shuttle;
+mod site;
 mod spin;
 #[cfg(feature = "std")]
 mod task;
 mod waiters;
 mod wake;
+mod within;
 mod witness;
 mod word;
 
@@ -88,6 +90,9 @@ pub use self::permits::{Acquiring, Closed, Permits, Refused, Request, describe_p
 pub use self::settled::{Queues, SETTLED, Settled};
 #[cfg(feature = "shuttle")]
 pub use self::shuttle::{Shuttle, ShuttleLock, ShuttlePark};
+#[cfg(feature = "locations")]
+pub use self::site::Places;
+pub use self::site::{Holders, Holding, Site};
 pub use self::spin::{Spin, SpinAtomics, SpinLot, SpinPark};
 #[cfg(feature = "std")]
 pub use self::task::{
@@ -96,5 +101,6 @@ pub use self::task::{
 };
 pub use self::waiters::{Horizon, Waiter, Waiters};
 pub use self::wake::{Caller, WakeList, WakerSlot};
+pub use self::within::Within;
 pub use self::witness::Witness;
 pub use self::word::{Atomics, Lot, Word, WordLock};
