@@ -149,6 +149,11 @@ impl<B: BlockingBackend> Permits<B> {
         })
     }
 
+    /// How many are free.
+    pub(crate) fn available(&self) -> usize {
+        self.lock.with(|section| section.state.free)
+    }
+
     pub(crate) fn close(&self) {
         let wakers = self.lock.with(|section| {
             let state = section.state;

@@ -1,0 +1,70 @@
+//! What the subjects of time share: a clock that is moved by hand, its ticks, and
+//! how far each engine goes.
+//!
+//! "The deadline passes now" is one more operation, `advance`, and interleaves
+//! with all others.
+
+use reveille::protocol::BlockingBackend;
+use reveille::time::{Advance, Duration, Instant, VirtualClock};
+
+use crate::plan::{Mode, Plan, Profile};
+use crate::program::Bound;
+
+/// So many ticks of a nanosecond.
+pub(crate) const fn ticks(number: u64) -> Duration {
+    Duration::from_nanos(number)
+}
+
+/// The instant that the clock shows after so many ticks.
+pub(crate) fn at(tick: u64) -> Instant {
+    Instant::from_origin(ticks(tick))
+}
+
+/// The tick of an instant.
+pub(crate) fn tick(instant: Instant) -> u64 {
+    u64::try_from(instant.since_origin().as_nanos()).expect("an instant fits")
+}
+
+/// A clock at its origin, whose ticks are those of its timers.
+pub(crate) fn by_hand<B: BlockingBackend>() -> VirtualClock<B> {
+    VirtualClock::new_in(Instant::ORIGIN, Advance::ByHand, ticks(1))
+}
+
+/// A deadline on a level of the wheel above that of the near ones.
+pub(crate) const FAR: u64 = 70;
+
+/// The plans of what waits for a clock: of so many participants, all of whom it
+/// takes for something to happen.
+pub(crate) fn plans(mode: Mode, profile: Profile, participants: usize) -> Vec<Plan> {
+    let plan = Plan::of(mode, profile);
+    let with = |operations, total, unusual, hostile| Plan {
+        bound: Bound {
+            participants,
+            operations,
+            total,
+            unusual,
+            hostile,
+            ..plan.bound
+        },
+        ..plan
+    };
+    use Mode::{Accesses, Exhaustive, Pct, Random, Sections, Steps, Threads};
+    match (mode, profile) {
+        (Steps, Profile::Quick) => vec![with(2, 3, 1, true)],
+        (Steps, _) => vec![with(3, 5, 2, true)],
+        (Sections, Profile::Quick) => vec![with(1, 3, 0, false)],
+        (Sections, _) => vec![with(2, 3, 2, true)],
+        (Exhaustive, Profile::Quick) => vec![with(2, 3, 1, true)],
+        (Exhaustive, Profile::Full) => vec![with(2, 4, 2, true)],
+        (Exhaustive, Profile::Deep) => vec![with(3, 5, 2, true)],
+        (Accesses, Profile::Quick) => vec![Plan {
+            preemptions: Some(1),
+            ..with(1, 2, 0, false)
+        }],
+        (Accesses, _) => vec![Plan {
+            preemptions: Some(2),
+            ..with(1, 3, 1, false)
+        }],
+        (Random | Pct | Threads, _) => vec![with(3, 3 * participants, 3 * participants, true)],
+    }
+}
