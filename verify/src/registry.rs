@@ -198,7 +198,7 @@ pub(crate) fn specimens() -> Vec<Planted> {
     ));
     all.extend(plant("once-cell", MEMORY, once_cells, once_cell::Specimen));
     all.extend(plant("set-once", MEMORY, set_onces, set_once::Specimen));
-    all.extend(plant("sleep", SECTIONS, sleep::ALL, sleep::Specimen));
+    all.extend(plant("sleep", longer, sleep::ALL, sleep::Specimen));
     all.extend(plant("timeout", longer, timeout::ALL, timeout::Specimen));
     all
 }

@@ -249,8 +249,12 @@ impl<B: BlockingBackend> Future for Acquire<B> {
                 };
                 (None, unused)
             });
-            drop(unused);
             answer = again;
+            if answer.is_some() {
+                // Before the waker, which may panic when it is dropped: it has left.
+                this.number = None;
+            }
+            drop(unused);
         }
         match answer {
             Some(answer) => {

@@ -89,8 +89,14 @@ pub(crate) struct Actor<B: BlockingBackend> {
 }
 
 struct Queue<B: BlockingBackend> {
-    queue: DelayQueue<Value, B>,
+    queue: Box<DelayQueue<Value, B>>,
     keys: Vec<Key>,
+}
+
+impl Change {
+    const fn inserts(self) -> bool {
+        matches!(self, Self::Insert(_) | Self::InsertAt(_))
+    }
 }
 
 impl<B: BlockingBackend> Queue<B> {
@@ -172,12 +178,9 @@ impl<B: BlockingBackend> Subject for DelayQueueOn<B> {
     /// putting one in, or with waiting.
     fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
         let op = |step: &Step| role.ops[step.op].op;
-        let inserts = |op| {
-            let change = match op {
-                Op::Change(change) | Op::ExpiredChange(change) => change,
-                _ => return false,
-            };
-            matches!(change, Change::Insert(_) | Change::InsertAt(_))
+        let inserts = |op| match op {
+            Op::Change(change) | Op::ExpiredChange(change) => change.inserts(),
+            _ => false,
         };
         let next = op(&next);
         matches!(next, Op::Advance(_) | Op::Expired)
@@ -188,7 +191,7 @@ impl<B: BlockingBackend> Subject for DelayQueueOn<B> {
     fn actors(&self, participants: usize) -> Vec<Actor<B>> {
         let clock = by_hand();
         let mut queue = Some(Queue {
-            queue: DelayQueue::new_in(clock.timers()),
+            queue: Box::new(DelayQueue::new_in(clock.timers())),
             keys: Vec::new(),
         });
         (0..participants)
@@ -210,10 +213,7 @@ impl<B: BlockingBackend> Subject for DelayQueueOn<B> {
             return Started::Done(Ret::Unit);
         }
         let queue = queue.as_mut().expect("the queue is the user's");
-        let made = |change| match change {
-            Change::Insert(_) | Change::InsertAt(_) => Some(value()),
-            _ => None,
-        };
+        let made = |change: Change| change.inserts().then(value);
         let last = queue.keys.last();
         Started::Done(match *call.op {
             Op::Expired => {
@@ -226,7 +226,7 @@ impl<B: BlockingBackend> Subject for DelayQueueOn<B> {
                 return Started::future(poll_fn(move |cx| {
                     let poll = queue.queue.poll_expired(cx);
                     if let Some((change, value)) = change.take()
-                        && !matches!(poll, Poll::Ready(Some(_)))
+                        && (poll.is_pending() || change.inserts() && queue.queue.is_empty())
                     {
                         queue.change(change, value);
                         return Poll::Pending;
@@ -330,12 +330,15 @@ impl Spec for DelayQueueSpec {
         matches!(op, Op::ExpiredChange(_))
     }
 
-    /// It finds what is due, or changes the queue; something may have become due in
-    /// between.
+    /// It finds what is due, or that there is nothing to wait for and nothing to
+    /// change; or it changes the queue, where something may have become due meanwhile.
     fn begin(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         let Op::ExpiredChange(change) = *call.op else {
             unreachable!("it does nothing before it waits")
         };
+        if state.entries.is_empty() && !change.inserts() {
+            return vec![state.clone()];
+        }
         let mut changed = state.clone();
         changed.change(change, call.value());
         let found = state.due().map(|_| state.clone());
@@ -345,6 +348,12 @@ impl Spec for DelayQueueSpec {
     fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         match call.op {
             Op::Expired | Op::ExpiredChange(_) => vec![state.clone()],
+            // The value is in it; the key went with the panic.
+            Op::Change(change) if change.inserts() => {
+                let mut next = self.effects(state, call);
+                next.iter_mut().for_each(|next| drop(next.keys.pop()));
+                next
+            }
             _ => self.effects(state, call),
         }
     }

@@ -35,6 +35,9 @@ pub(crate) const FAR: u64 = 70;
 
 /// The plans of what waits for a clock: of so many participants, all of whom it
 /// takes for something to happen.
+///
+/// None for accesses: the wheel does not fit the stacks that loom gives a model, and
+/// it stands under a lock that has been explored.
 pub(crate) fn plans(mode: Mode, profile: Profile, participants: usize) -> Vec<Plan> {
     let plan = Plan::of(mode, profile);
     let with = |operations, total, unusual, hostile| Plan {
@@ -48,23 +51,22 @@ pub(crate) fn plans(mode: Mode, profile: Profile, participants: usize) -> Vec<Pl
         },
         ..plan
     };
+    let drawn = |number| Plan {
+        drawn: Some(number),
+        ..with(3, 3 * participants, 3 * participants, true)
+    };
     use Mode::{Accesses, Exhaustive, Pct, Random, Sections, Steps, Threads};
     match (mode, profile) {
         (Steps, Profile::Quick) => vec![with(2, 3, 1, true)],
         (Steps, _) => vec![with(3, 5, 2, true)],
-        (Sections, Profile::Quick) => vec![with(1, 3, 0, false)],
-        (Sections, _) => vec![with(2, 3, 2, true)],
-        (Exhaustive, Profile::Quick) => vec![with(2, 3, 1, true)],
+        (Sections, Profile::Quick) => vec![with(1, 2, 1, true)],
+        (Sections, _) => vec![with(1, 3, 0, false)],
+        (Exhaustive, Profile::Quick) => vec![with(2, 3, 1, false)],
         (Exhaustive, Profile::Full) => vec![with(2, 4, 2, true)],
         (Exhaustive, Profile::Deep) => vec![with(3, 5, 2, true)],
-        (Accesses, Profile::Quick) => vec![Plan {
-            preemptions: Some(1),
-            ..with(1, 2, 0, false)
-        }],
-        (Accesses, _) => vec![Plan {
-            preemptions: Some(2),
-            ..with(1, 3, 1, false)
-        }],
+        (Accesses, _) => Vec::new(),
+        (Random | Pct, Profile::Quick) => vec![drawn(100)],
+        (Threads, Profile::Quick) => vec![drawn(30)],
         (Random | Pct | Threads, _) => vec![with(3, 3 * participants, 3 * participants, true)],
     }
 }
