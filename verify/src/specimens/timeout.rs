@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use reveille::protocol::{Bits, BlockingBackend};
 
 use crate::execution::Value;
-use crate::program::Step;
+use crate::program::{Manner, Step};
 use crate::spec::Call;
 use crate::specimens::permits::{self, Acquire, Permits};
 use crate::specimens::timers::{self, Sleep, Timers};
@@ -125,9 +125,11 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         ]
     }
 
-    /// Everybody does what he does once.
-    fn follows(&self, _: &Role<Op>, before: &[Step], next: Step) -> bool {
+    /// Everybody does what he does once, and only a timeout is given up.
+    fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
+        let waits = role.ops[next.op].op == Op::Wait(Pool::Semaphore);
         before.last().is_none_or(|last| last.op < next.op)
+            && (!waits || next.manner == Manner::Await)
     }
 
     fn actors(&self, _: usize) -> Vec<Arc<Shared<B>>> {

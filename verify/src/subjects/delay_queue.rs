@@ -13,7 +13,7 @@ use reveille::time::{DelayQueue, Expired, Key, VirtualClock};
 use super::time::{FAR, at, by_hand, plans, tick, ticks};
 use crate::execution::Value;
 use crate::plan::{Mode, Plan, Profile};
-use crate::program::Step;
+use crate::program::{Bound, Step};
 use crate::spec::{Call, Spec, ValueId};
 use crate::subject::{Family, Offer, Role, Started, Subject};
 
@@ -28,15 +28,24 @@ impl Family for DelayQueues {
     }
 
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
-        plans(mode, profile, 2)
-            .into_iter()
-            .map(|mut plan| {
-                // What is to come out must have been put in.
-                plan.bound.operations += 1;
-                plan.bound.total += 1;
-                plan
-            })
-            .collect()
+        let mut plans = plans(mode, profile, 2);
+        if let Some(&first) = plans.first()
+            && mode == Mode::Steps
+        {
+            // Two are in it before one comes out.
+            let Bound {
+                operations, total, ..
+            } = first.bound;
+            let bound = Bound {
+                operations: operations + 1,
+                total: total + 1,
+                unusual: 0,
+                hostile: false,
+                ..first.bound
+            };
+            plans.push(Plan { bound, ..first });
+        }
+        plans
     }
 }
 
@@ -225,9 +234,15 @@ impl<B: BlockingBackend> Subject for DelayQueueOn<B> {
                 let mut change = Some((change, made(change)));
                 return Started::future(poll_fn(move |cx| {
                     let poll = queue.queue.poll_expired(cx);
-                    if let Some((change, value)) = change.take()
-                        && (poll.is_pending() || change.inserts() && queue.queue.is_empty())
-                    {
+                    let Some((change, value)) = change.take() else {
+                        return poll.map(|expired| expired.map_or(Ret::None, out));
+                    };
+                    let changes = match poll {
+                        Poll::Ready(Some(_)) => false,
+                        Poll::Ready(None) => change.inserts(),
+                        Poll::Pending => true,
+                    };
+                    if changes {
                         queue.change(change, value);
                         return Poll::Pending;
                     }
@@ -351,7 +366,9 @@ impl Spec for DelayQueueSpec {
             // The value is in it; the key went with the panic.
             Op::Change(change) if change.inserts() => {
                 let mut next = self.effects(state, call);
-                next.iter_mut().for_each(|next| drop(next.keys.pop()));
+                for state in &mut next {
+                    state.keys.pop();
+                }
                 next
             }
             _ => self.effects(state, call),

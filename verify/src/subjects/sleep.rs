@@ -27,8 +27,7 @@ impl Family for Sleeps {
     }
 
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
-        // Two who sleep, and one who moves the clock.
-        plans(mode, profile, 3)
+        plans(mode, profile, 2)
     }
 }
 

@@ -33,14 +33,14 @@ pub(crate) fn by_hand<B: BlockingBackend>() -> VirtualClock<B> {
 /// A deadline on a level of the wheel above that of the near ones.
 pub(crate) const FAR: u64 = 70;
 
-/// The plans of what waits for a clock: of so many participants, all of whom it
-/// takes for something to happen.
+/// The plans of what waits for a clock, where it takes so many participants for
+/// something to happen: these, and one more.
 ///
 /// None for accesses: the wheel does not fit the stacks that loom gives a model, and
 /// it stands under a lock that has been explored.
-pub(crate) fn plans(mode: Mode, profile: Profile, participants: usize) -> Vec<Plan> {
+pub(crate) fn plans(mode: Mode, profile: Profile, least: usize) -> Vec<Plan> {
     let plan = Plan::of(mode, profile);
-    let with = |operations, total, unusual, hostile| Plan {
+    let with = |participants, operations, total, unusual, hostile| Plan {
         bound: Bound {
             participants,
             operations,
@@ -51,22 +51,32 @@ pub(crate) fn plans(mode: Mode, profile: Profile, participants: usize) -> Vec<Pl
         },
         ..plan
     };
-    let drawn = |number| Plan {
-        drawn: Some(number),
-        ..with(3, 3 * participants, 3 * participants, true)
-    };
+    let most = least + 1;
+    let drawn = with(most, 3, 3 * most, 3 * most, true);
     use Mode::{Accesses, Exhaustive, Pct, Random, Sections, Steps, Threads};
     match (mode, profile) {
-        (Steps, Profile::Quick) => vec![with(2, 3, 1, true)],
-        (Steps, _) => vec![with(3, 5, 2, true)],
-        (Sections, Profile::Quick) => vec![with(1, 2, 1, true)],
-        (Sections, _) => vec![with(1, 3, 0, false)],
-        (Exhaustive, Profile::Quick) => vec![with(2, 3, 1, false)],
-        (Exhaustive, Profile::Full) => vec![with(2, 4, 2, true)],
-        (Exhaustive, Profile::Deep) => vec![with(3, 5, 2, true)],
+        (Steps, Profile::Quick) => vec![with(least, 2, 3, 1, true), with(most, 1, most, 0, false)],
+        (Steps, _) => vec![with(least, 3, 5, 2, true), with(most, 2, most + 1, 1, true)],
+        (Sections, Profile::Quick) => vec![with(least, 1, 2, 0, false)],
+        (Sections, _) => vec![with(least, 1, least, 1, true)],
+        (Exhaustive, Profile::Quick) => {
+            vec![with(least, 2, 3, 1, false), with(most, 1, 3, 0, false)]
+        }
+        (Exhaustive, Profile::Full) => {
+            vec![with(least, 2, 4, 2, true), with(most, 1, most, 1, true)]
+        }
+        (Exhaustive, Profile::Deep) => {
+            vec![with(least, 3, 5, 2, true), with(most, 2, most + 1, 1, true)]
+        }
         (Accesses, _) => Vec::new(),
-        (Random | Pct, Profile::Quick) => vec![drawn(100)],
-        (Threads, Profile::Quick) => vec![drawn(30)],
-        (Random | Pct | Threads, _) => vec![with(3, 3 * participants, 3 * participants, true)],
+        (Random | Pct, Profile::Quick) => vec![Plan {
+            drawn: Some(100),
+            ..drawn
+        }],
+        (Threads, Profile::Quick) => vec![Plan {
+            drawn: Some(30),
+            ..drawn
+        }],
+        (Random | Pct | Threads, _) => vec![drawn],
     }
 }
