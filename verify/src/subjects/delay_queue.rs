@@ -13,7 +13,7 @@ use reveille::time::{DelayQueue, Expired, Key, VirtualClock};
 use super::time::{FAR, at, by_hand, plans, tick, ticks};
 use crate::execution::Value;
 use crate::plan::{Mode, Plan, Profile};
-use crate::program::{Bound, Step};
+use crate::program::{Bound, Manner, Step};
 use crate::spec::{Call, Spec, ValueId};
 use crate::subject::{Family, Offer, Role, Started, Subject};
 
@@ -183,15 +183,22 @@ impl<B: BlockingBackend> Subject for DelayQueueOn<B> {
         roles
     }
 
-    /// Nothing is done to a value before one was put in, and a user begins with
-    /// putting one in, or with waiting.
+    /// Nothing is done to a value before one was put in. And where an earlier waker
+    /// may panic in the middle of a wait, nothing is changed in it: nobody could say
+    /// whether it was.
     fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
         let op = |step: &Step| role.ops[step.op].op;
         let inserts = |op| match op {
             Op::Change(change) | Op::ExpiredChange(change) => change.inserts(),
             _ => false,
         };
+        let mut manners = before.iter().map(|step| step.manner);
         let next = op(&next);
+        if matches!(next, Op::ExpiredChange(_))
+            && manners.any(|manner| matches!(manner, Manner::Hostile(_)))
+        {
+            return false;
+        }
         matches!(next, Op::Advance(_) | Op::Expired)
             || inserts(next)
             || before.iter().map(op).any(inserts)

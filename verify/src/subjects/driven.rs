@@ -16,6 +16,7 @@ use super::sleep::reset;
 use super::time::{FAR, at, plans, tick, ticks};
 use crate::execution::Value;
 use crate::plan::{Mode, Plan, Profile};
+use crate::program::{Manner, Step};
 use crate::spec::{Call, Spec};
 use crate::subject::{Family, Offer, Role, Started, Subject};
 
@@ -147,6 +148,13 @@ impl<B: BlockingBackend> Subject for DrivenOn<B> {
         let mut roles = vec![sleeper; participants.max(3) - 2];
         roles.extend([driver, clock]);
         roles
+    }
+
+    /// Whoever drives for ever does nothing after it.
+    fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
+        let drives = role.ops[next.op].op == Op::Drive;
+        let for_ever = |step: &Step| matches!(step.manner, Manner::Await | Manner::Repoll);
+        !drives || !before.iter().any(for_ever)
     }
 
     fn actors(&self, participants: usize) -> Vec<Arc<Shared<B>>> {

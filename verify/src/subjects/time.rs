@@ -70,7 +70,7 @@ pub(crate) fn plans(mode: Mode, profile: Profile, least: usize) -> Vec<Plan> {
         }
         (Accesses, _) => Vec::new(),
         (Random | Pct, Profile::Quick) => vec![Plan {
-            drawn: Some(100),
+            drawn: Some(50),
             ..drawn
         }],
         (Threads, Profile::Quick) => vec![Plan {
