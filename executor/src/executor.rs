@@ -13,6 +13,9 @@ use crate::task::JoinError;
 ///
 /// | executor | feature | tasks run |
 /// | --- | --- | --- |
+/// | [`LocalExecutor`](crate::LocalExecutor) | | inside `block_on`, on its thread |
+/// | [`ThreadPool`](crate::ThreadPool), `Handle` | | on its workers |
+/// | [`Simulation`](crate::Simulation) | | inside `block_on`, in the order of a seed |
 /// | [`Threads`](crate::Threads) | | on a thread each |
 /// | `tokio::runtime::Runtime`, `Handle` | `tokio` | as the runtime was built |
 /// | `futures_executor::ThreadPool` | `futures` | on the threads of the pool |

@@ -5,8 +5,11 @@
 //! | [`block_on`] | runs one future on this thread, which sleeps while it waits |
 //! | [`block_on_in`] | the same over any backend, for checkers |
 //! | [`Executor`] | spawns and blocks on whatever executor one already has |
+//! | [`LocalExecutor`] | one thread, tasks that stay on it, timers driven by its loop |
+//! | [`ThreadPool`] | several threads, which steal from one another |
+//! | [`Simulation`] | one thread, an order drawn from a seed, and virtual time |
 //! | [`Threads`] | the executor without a scheduler: a thread for each task |
-//! | [`task`] | how a spawned task is joined, and how it fails |
+//! | [`task`] | how a spawned task is joined and aborted, and how it fails |
 //!
 //! ```
 //! use reveille::oneshot;
@@ -27,21 +30,34 @@
 //!
 //! # Features
 //!
-//! None is on by default; each adds [`Executor`] for the types of one crate.
+//! None is on by default; each adds what one crate asks for, mostly [`Executor`] for
+//! its types.
 //!
 //! - `tokio`: `Runtime` and `Handle`.
 //! - `futures`: `ThreadPool` of futures-executor, and a `LocalPool` over the one
-//!   there.
+//!   there; and `Spawn` and `LocalSpawn` for the executors of this crate.
+//! - `hyper`: hyper's own `Executor` and `Timer`.
 //! - `smol`: `Executor` of async-executor, which is smol's.
 
 #![forbid(unsafe_code)]
 
 mod block_on;
+mod context;
 mod executor;
 #[cfg(feature = "futures")]
 pub mod futures;
+#[cfg(feature = "hyper")]
+pub mod hyper;
+pub mod local;
+mod long_poll;
+pub mod pool;
+mod registry;
+pub mod simulation;
+mod single;
 #[cfg(feature = "smol")]
 mod smol;
+#[cfg(feature = "futures")]
+mod spawners;
 pub mod task;
 mod threads;
 #[cfg(feature = "tokio")]
@@ -49,6 +65,10 @@ pub mod tokio;
 
 pub use self::block_on::{block_on, block_on_in};
 pub use self::executor::Executor;
+pub use self::local::LocalExecutor;
+pub use self::long_poll::LongPoll;
+pub use self::pool::ThreadPool;
+pub use self::simulation::Simulation;
 pub use self::threads::Threads;
 
 /// The examples of the README, which are tests.

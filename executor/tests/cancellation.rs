@@ -186,7 +186,7 @@ fn a_cancelled_task_has_no_panic_to_give() {
     let error = block_on(task).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the task was cancelled: its executor shut down or dropped it before it finished"
+        "the task was cancelled: it was aborted, or its executor dropped it before it finished"
     );
     assert_eq!(format!("{error:?}"), "JoinError::Cancelled");
     let error = error.try_into_panic().unwrap_err();

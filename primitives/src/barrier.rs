@@ -35,7 +35,9 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
-use crate::protocol::{Backend, Bits, DefaultBackend, Horizon, StateLock, Waiter, Waiters};
+#[cfg(feature = "locations")]
+use crate::protocol::Places;
+use crate::protocol::{Backend, Bits, DefaultBackend, Horizon, Site, StateLock, Waiter, Waiters};
 
 /// Lets tasks go on once so many of them have arrived, again and again.
 ///
@@ -140,9 +142,11 @@ impl<B: Backend> Barrier<B> {
     /// assert!(second.is_leader());
     /// assert!(first.poll(&mut cx).is_ready());
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn wait(&self) -> BarrierWait<'_, B> {
         BarrierWait {
             barrier: self,
+            site: Site::here(),
             stage: Stage::Created,
         }
     }
@@ -187,6 +191,24 @@ impl<B: Backend> Barrier<B> {
     pub fn granted(&self) -> usize {
         self.lock.with(|section| section.state.called())
     }
+
+    /// Where in the source each who waits began to, the first first; also those
+    /// who have been let go on and have not seen it.
+    ///
+    /// With the feature `locations`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Barrier;
+    ///
+    /// assert!(Barrier::new(2).waiters().is_empty());
+    /// ```
+    #[cfg(feature = "locations")]
+    #[must_use]
+    pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
+        self.lock.with(|section| section.state.locations())
+    }
 }
 
 /// How a wait came out of its section.
@@ -205,9 +227,13 @@ enum Stage {
 }
 
 /// The future of [`Barrier::wait`].
+///
+/// Polling it again after it was ready panics. One that is leaked after its first
+/// poll has arrived, and is not withdrawn.
 #[must_use = "futures do nothing unless polled"]
 pub struct BarrierWait<'a, B: Backend = DefaultBackend> {
     barrier: &'a Barrier<B>,
+    site: Site,
     stage: Stage,
 }
 
@@ -215,7 +241,11 @@ impl<B: Backend> Future for BarrierWait<'_, B> {
     type Output = BarrierWaitResult;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<BarrierWaitResult> {
-        let Self { barrier, stage } = self.get_mut();
+        let Self {
+            barrier,
+            site,
+            stage,
+        } = self.get_mut();
         assert!(
             !matches!(stage, Stage::Done),
             "Barrier::wait polled after it was ready"
@@ -235,7 +265,7 @@ impl<B: Backend> Future for BarrierWait<'_, B> {
                     return Poll::Ready(Outcome::Leads(waiters.call_all()));
                 }
                 Stage::Here(waiter) => *stage = Stage::Here(waiter),
-                _ => *stage = Stage::Here(waiters.push(())),
+                _ => *stage = Stage::Here(waiters.push(*site, ())),
             }
             *section.bits = Bits::new(waiters.queued());
             if let Stage::Here(waiter) = stage {
@@ -267,11 +297,13 @@ impl<B: Backend> Drop for BarrierWait<'_, B> {
 
 impl<B: Backend> fmt::Debug for Barrier<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Barrier")
-            .field("n", &self.n)
+        let mut f = f.debug_struct("Barrier");
+        f.field("n", &self.n)
             .field("waiting", &self.waiting())
-            .field("granted", &self.granted())
-            .finish()
+            .field("granted", &self.granted());
+        #[cfg(feature = "locations")]
+        f.field("waiters", &Places(self.waiters()));
+        f.finish()
     }
 }
 

@@ -43,9 +43,11 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
-use crate::mutex::MutexGuard;
+use crate::mutex::{Mutex, MutexGuard};
 use crate::notify::{Notified, Notify};
-use crate::protocol::{AcquireGuard, All, Backend, DefaultBackend, Guarded};
+#[cfg(feature = "locations")]
+use crate::protocol::Places;
+use crate::protocol::{AcquireGuard, All, Backend, DefaultBackend, Site};
 
 /// Lets tasks wait for what a [`Mutex`](crate::Mutex) protects to change. See
 /// the [module](self).
@@ -88,6 +90,14 @@ impl Condvar {
 
 impl<B: Backend> Condvar<B> {
     /// A condvar over any backend.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Condvar, protocol::Local};
+    ///
+    /// Condvar::<Local>::new_in().notify_one(); // of one thread
+    /// ```
     #[must_use]
     pub fn new_in() -> Self {
         Self {
@@ -123,9 +133,16 @@ impl<B: Backend> Condvar<B> {
     ///     });
     /// });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn wait<'a, T: ?Sized>(&'a self, guard: MutexGuard<'a, T, B>) -> Wait<'a, T, B> {
+        self.wait_at(guard, Site::here())
+    }
+
+    /// As [`wait`](Self::wait), as one that began at `site`.
+    fn wait_at<'a, T: ?Sized>(&'a self, guard: MutexGuard<'a, T, B>, site: Site) -> Wait<'a, T, B> {
         Wait {
             condvar: self,
+            site,
             stage: Stage::Holding(guard),
         }
     }
@@ -158,6 +175,7 @@ impl<B: Backend> Condvar<B> {
     ///     });
     /// });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn wait_while<'a, T: ?Sized, F>(
         &'a self,
         guard: MutexGuard<'a, T, B>,
@@ -168,6 +186,7 @@ impl<B: Backend> Condvar<B> {
     {
         WaitWhile {
             condition,
+            site: Site::here(),
             turn: Turn::Looks(self, guard),
         }
     }
@@ -226,19 +245,42 @@ impl<B: Backend> Condvar<B> {
     pub fn granted(&self) -> usize {
         self.notify.granted()
     }
+
+    /// Where in the source each who waits began to, the first first; also those
+    /// who have been notified and have not seen it.
+    ///
+    /// With the feature `locations`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Condvar;
+    ///
+    /// assert!(Condvar::new().waiters().is_empty());
+    /// ```
+    #[cfg(feature = "locations")]
+    #[must_use]
+    pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
+        self.notify.waiters()
+    }
 }
 
 /// The future of [`Condvar::wait`].
+///
+/// Polling it again after it was ready panics. One that is leaked before its
+/// first poll keeps the mutex locked; after it, it keeps its place, and a
+/// notification that goes to it is lost.
 #[must_use = "futures do nothing unless polled: the lock is held until then"]
 pub struct Wait<'a, T: ?Sized, B: Backend = DefaultBackend> {
     condvar: &'a Condvar<B>,
+    site: Site,
     stage: Stage<'a, T, B>,
 }
 
 enum Stage<'a, T: ?Sized, B: Backend> {
     Holding(MutexGuard<'a, T, B>),
-    Waiting(&'a Guarded<T, B>, Notified<'a, B>),
-    Locking(AcquireGuard<&'a Guarded<T, B>, All>, Notified<'a, B>),
+    Waiting(&'a Mutex<T, B>, Notified<'a, B>),
+    Locking(AcquireGuard<&'a Mutex<T, B>, All>, Notified<'a, B>),
     Done,
 }
 
@@ -250,7 +292,7 @@ impl<'a, T: ?Sized, B: Backend> Future for Wait<'a, T, B> {
         loop {
             match &mut this.stage {
                 Stage::Holding(_) => {
-                    let mut notified = this.condvar.notify.notified();
+                    let mut notified = this.condvar.notify.notified_at(this.site);
                     // First the place in the queue, then the mutex: whoever
                     // notifies in between finds somebody there.
                     let poll = Pin::new(&mut notified).poll(cx);
@@ -298,10 +340,11 @@ impl<T: ?Sized, B: Backend> Drop for Wait<'_, T, B> {
     }
 }
 
-/// The future of [`Condvar::wait_while`].
+/// The future of [`Condvar::wait_while`]. What is said of [`Wait`] holds.
 #[must_use = "futures do nothing unless polled: the lock is held until then"]
 pub struct WaitWhile<'a, T: ?Sized, F, B: Backend = DefaultBackend> {
     condition: F,
+    site: Site,
     turn: Turn<'a, T, B>,
 }
 
@@ -322,7 +365,7 @@ impl<'a, T: ?Sized, F: FnMut(&mut T) -> bool, B: Backend> Future for WaitWhile<'
                     if !(this.condition)(&mut guard) {
                         return Poll::Ready(guard);
                     }
-                    Turn::Waits(condvar.wait(guard))
+                    Turn::Waits(condvar.wait_at(guard, this.site))
                 }
                 Turn::Waits(mut wait) => match Pin::new(&mut wait).poll(cx) {
                     Poll::Ready(guard) => Turn::Looks(wait.condvar, guard),
@@ -348,10 +391,12 @@ impl Default for Condvar {
 
 impl<B: Backend> fmt::Debug for Condvar<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Condvar")
-            .field("waiting", &self.waiting())
-            .field("granted", &self.granted())
-            .finish()
+        let mut f = f.debug_struct("Condvar");
+        f.field("waiting", &self.waiting())
+            .field("granted", &self.granted());
+        #[cfg(feature = "locations")]
+        f.field("waiters", &Places(self.waiters()));
+        f.finish()
     }
 }
 

@@ -11,6 +11,8 @@ macro_rules! guard_future {
             $acquire:ty, $operation:literal => $guard:ident<$($arguments:tt)*
     ) => {
         $(#[$doc])*
+        ///
+        /// Polling it again after it was ready panics.
         #[must_use = "futures do nothing unless polled"]
         pub struct $name<$($lifetime,)? T: ?Sized, B: Backend = DefaultBackend> {
             acquire: $acquire,

@@ -27,6 +27,8 @@
 //! - `std` (default): threads that park. Without it the crate is `no_std` with
 //!   `alloc`, and the default backend spins.
 //! - `futures-core`: `FusedFuture` for the futures that are.
+//! - `locations`: each primitive tells where in the source those who wait began
+//!   to, and those who hold it took it; in `Debug` too.
 //! - `loom`, `shuttle`: the backends that these explore. They only add types.
 //!
 //! Under `RUSTFLAGS="--cfg loom"`, the convention of the field, loom's backend

@@ -29,8 +29,9 @@
 //!
 //! A task that has two futures in the queue and polls only one of them can wait
 //! for itself: the lock may be handed to the future it does not poll. That is so
-//! of every fair lock; drop futures that are not polled any more. [`granted`]
-//! tells of it, and so does the `Debug` output.
+//! of every fair lock; drop futures that are not polled any more, and leak none:
+//! a leaked one keeps its place. [`granted`] tells of it, and so does the `Debug`
+//! output.
 //!
 //! # States
 //!
@@ -50,9 +51,11 @@ use alloc::sync::Arc;
 use core::fmt;
 
 use crate::guards::{exclusive_guard, guard_future};
+#[cfg(feature = "locations")]
+use crate::protocol::Places;
 use crate::protocol::{
-    AcquireGuard, All, Backend, BlockingBackend, Core, DefaultBackend, Guard, Guarded, Permits,
-    Witness, block_on,
+    AcquireGuard, All, Backend, BlockingBackend, Core, DefaultBackend, Guard, Guarded, Holders,
+    Permits, Witness, block_on,
 };
 
 /// A lock that tasks can hold across an `await`. See the [module](self).
@@ -93,7 +96,7 @@ impl<T> Mutex<T> {
     }
 
     /// An unlocked mutex of a fairness of one's own: whoever has waited longest
-    /// is overtaken at most `bound` times.
+    /// is overtaken at most `bound` times; at most 1023 on a 32-bit machine.
     ///
     /// # Examples
     ///
@@ -110,6 +113,7 @@ impl<T> Mutex<T> {
                 Permits::const_new(1, bound),
                 1,
                 Witness::const_new(),
+                Holders::const_new(),
                 value,
             ),
         }
@@ -142,10 +146,26 @@ impl<T, B: Backend> Mutex<T, B> {
     pub const DEFAULT_BOUND: u16 = 1000;
 
     /// An unlocked mutex over any backend, with its fairness.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Mutex, protocol::Local};
+    ///
+    /// let mutex = Mutex::<_, Local>::new_in(7, 0); // of one thread
+    /// *mutex.try_lock().unwrap() += 1;
+    /// assert_eq!(mutex.into_inner(), 8);
+    /// ```
     #[must_use]
     pub fn new_in(value: T, bound: u16) -> Self {
         Self {
-            guarded: Guarded::from_parts(Permits::new_in(1, bound), 1, Witness::new_in(), value),
+            guarded: Guarded::from_parts(
+                Permits::new_in(1, bound),
+                1,
+                Witness::new_in(),
+                Holders::new_in(),
+                value,
+            ),
         }
     }
 
@@ -182,10 +202,11 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// assert_eq!(*guard, 7);
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn lock(&self) -> Lock<'_, T, B> {
         Lock {
-            acquire: AcquireGuard::new(&self.guarded),
+            acquire: AcquireGuard::new(self),
         }
     }
 
@@ -207,6 +228,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// assert_eq!(*guard, 7);
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn lock_owned(self: Arc<Self>) -> LockOwned<T, B> {
         LockOwned {
             acquire: AcquireGuard::new(self),
@@ -226,12 +248,15 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// let mutex = Mutex::new(7);
     /// assert_eq!(*mutex.blocking_lock(), 7);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn blocking_lock(&self) -> MutexGuard<'_, T, B>
     where
         B: BlockingBackend,
     {
-        self.try_lock()
-            .unwrap_or_else(|_| block_on::<B, _>(self.lock()))
+        match self.try_lock() {
+            Ok(guard) => guard,
+            Err(_) => block_on::<B, _>(self.lock()),
+        }
     }
 
     /// As [`blocking_lock`](Self::blocking_lock), holding on to the mutex by its
@@ -246,6 +271,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// let mutex = Arc::new(Mutex::new(7));
     /// assert_eq!(*mutex.blocking_lock_owned(), 7);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn blocking_lock_owned(self: Arc<Self>) -> OwnedMutexGuard<T, B>
     where
         B: BlockingBackend,
@@ -272,9 +298,10 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// assert!(mutex.try_lock().is_err());
     /// # drop(guard);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn try_lock(&self) -> Result<MutexGuard<'_, T, B>, TryLockError> {
-        match Guard::try_new(&self.guarded) {
+        match Guard::try_new(self) {
             Some(guard) => Ok(MutexGuard { guard }),
             None => Err(TryLockError(())),
         }
@@ -297,6 +324,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// assert!(mutex.try_lock_owned().is_err());
     /// # drop(guard);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn try_lock_owned(self: Arc<Self>) -> Result<OwnedMutexGuard<T, B>, TryLockError> {
         match Guard::try_new(self) {
             Some(guard) => Ok(OwnedMutexGuard { guard }),
@@ -347,12 +375,59 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     pub fn granted(&self) -> bool {
         self.guarded.permits().waiting().1 > 0
     }
+
+    /// Where in the source each who waits began to, the first first; also those
+    /// who have been handed the lock and have not seen it.
+    ///
+    /// With the feature `locations`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::task::{Context, Waker};
+    /// use reveille::Mutex;
+    ///
+    /// let mutex = Mutex::new(7);
+    /// let guard = mutex.try_lock().unwrap();
+    /// let mut lock = Box::pin(mutex.lock());
+    /// let line = line!() - 1;
+    /// let mut cx = Context::from_waker(Waker::noop());
+    /// assert!(lock.as_mut().poll(&mut cx).is_pending());
+    /// assert_eq!(mutex.waiters()[0].line(), line);
+    /// # drop(guard);
+    /// ```
+    #[cfg(feature = "locations")]
+    #[must_use]
+    pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
+        self.guarded.permits().waiters()
+    }
+
+    /// Where in the source the lock was taken by whoever holds it.
+    ///
+    /// With the feature `locations`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Mutex;
+    ///
+    /// let mutex = Mutex::new(7);
+    /// let guard = mutex.try_lock().unwrap();
+    /// assert_eq!(mutex.holder().unwrap().line(), line!() - 1);
+    /// drop(guard);
+    /// assert_eq!(mutex.holder(), None);
+    /// ```
+    #[cfg(feature = "locations")]
+    #[must_use]
+    pub fn holder(&self) -> Option<&'static core::panic::Location<'static>> {
+        self.guarded.holders().pop()
+    }
 }
 
 guard_future! {
     /// The future of [`Mutex::lock`].
     Lock['a, T: ?Sized, B: Backend = DefaultBackend]['a, T, B]:
-        AcquireGuard<&'a Guarded<T, B>, All>, "Mutex::lock"
+        AcquireGuard<&'a Mutex<T, B>, All>, "Mutex::lock"
             => MutexGuard<'a, T, B>
 }
 
@@ -368,16 +443,20 @@ guard_future! {
 /// A guard that is leaked keeps the mutex locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct MutexGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
-    pub(crate) guard: Guard<T, &'a Guarded<T, B>, All>,
+    pub(crate) guard: Guard<T, &'a Mutex<T, B>, All>,
 }
 
 /// The lock of a part of the value, held: unlocked when dropped.
+///
+/// A guard that is leaked keeps the mutex locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct MappedMutexGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
     guard: Guard<T, &'a Core<B>, All>,
 }
 
 /// The lock of a mutex in an `Arc`, held: unlocked when dropped.
+///
+/// A guard that is leaked keeps the mutex locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedMutexGuard<T: ?Sized, B: Backend = DefaultBackend> {
     guard: Guard<T, Arc<Mutex<T, B>>, All>,
@@ -385,6 +464,8 @@ pub struct OwnedMutexGuard<T: ?Sized, B: Backend = DefaultBackend> {
 
 /// The lock of a part of the value of a mutex in an `Arc`, held: unlocked when
 /// dropped. `U` is what is locked, `T` what the mutex has.
+///
+/// A guard that is leaked keeps the mutex locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedMappedMutexGuard<T: ?Sized, U: ?Sized = T, B: Backend = DefaultBackend> {
     guard: Guard<U, Arc<Mutex<T, B>>, All>,
@@ -439,10 +520,36 @@ impl<'a, T: ?Sized, B: Backend> MutexGuard<'a, T, B> {
             Err(guard) => Err(Self { guard }),
         }
     }
+
+    /// The mutex that is locked.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Mutex, MutexGuard};
+    ///
+    /// let mutex = Mutex::new(7);
+    /// let guard = mutex.try_lock().unwrap();
+    /// assert!(std::ptr::eq(MutexGuard::mutex(&guard), &mutex));
+    /// ```
+    pub fn mutex(this: &Self) -> &'a Mutex<T, B> {
+        this.guard.hold()
+    }
 }
 
 impl<'a, T: ?Sized, B: Backend> MappedMutexGuard<'a, T, B> {
     /// As [`MutexGuard::map`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{MappedMutexGuard, Mutex, MutexGuard};
+    ///
+    /// let mutex = Mutex::new((1, (2, 3)));
+    /// let pair = MutexGuard::map(mutex.try_lock().unwrap(), |value| &mut value.1);
+    /// *MappedMutexGuard::map(pair, |pair| &mut pair.0) = 4;
+    /// assert_eq!(mutex.into_inner(), (1, (4, 3)));
+    /// ```
     pub fn map<U: ?Sized, F>(this: Self, f: F) -> MappedMutexGuard<'a, U, B>
     where
         F: FnOnce(&mut T) -> &mut U,
@@ -457,6 +564,16 @@ impl<'a, T: ?Sized, B: Backend> MappedMutexGuard<'a, T, B> {
     /// # Errors
     ///
     /// The guard as it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{MappedMutexGuard, Mutex, MutexGuard};
+    ///
+    /// let mutex = Mutex::new((1, vec![2]));
+    /// let values = MutexGuard::map(mutex.try_lock().unwrap(), |value| &mut value.1);
+    /// assert!(MappedMutexGuard::try_map(values, |values| values.get_mut(7)).is_err());
+    /// ```
     pub fn try_map<U: ?Sized, F>(this: Self, f: F) -> Result<MappedMutexGuard<'a, U, B>, Self>
     where
         F: FnOnce(&mut T) -> Option<&mut U>,
@@ -470,6 +587,18 @@ impl<'a, T: ?Sized, B: Backend> MappedMutexGuard<'a, T, B> {
 
 impl<T: ?Sized, B: Backend> OwnedMutexGuard<T, B> {
     /// As [`MutexGuard::map`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Mutex, OwnedMutexGuard};
+    /// use std::sync::Arc;
+    ///
+    /// let mutex = Arc::new(Mutex::new((1, 2)));
+    /// let guard = mutex.clone().try_lock_owned().unwrap();
+    /// *OwnedMutexGuard::map(guard, |pair| &mut pair.1) = 3;
+    /// assert_eq!(*mutex.try_lock().unwrap(), (1, 3));
+    /// ```
     pub fn map<U: ?Sized, F>(this: Self, f: F) -> OwnedMappedMutexGuard<T, U, B>
     where
         F: FnOnce(&mut T) -> &mut U,
@@ -484,6 +613,17 @@ impl<T: ?Sized, B: Backend> OwnedMutexGuard<T, B> {
     /// # Errors
     ///
     /// The guard as it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Mutex, OwnedMutexGuard};
+    /// use std::sync::Arc;
+    ///
+    /// let mutex = Arc::new(Mutex::new(vec![1]));
+    /// let guard = mutex.try_lock_owned().unwrap();
+    /// assert!(OwnedMutexGuard::try_map(guard, |values| values.get_mut(7)).is_err());
+    /// ```
     pub fn try_map<U: ?Sized, F>(this: Self, f: F) -> Result<OwnedMappedMutexGuard<T, U, B>, Self>
     where
         F: FnOnce(&mut T) -> Option<&mut U>,
@@ -513,6 +653,19 @@ impl<T: ?Sized, B: Backend> OwnedMutexGuard<T, B> {
 
 impl<T: ?Sized, U: ?Sized, B: Backend> OwnedMappedMutexGuard<T, U, B> {
     /// As [`MutexGuard::map`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Mutex, OwnedMappedMutexGuard, OwnedMutexGuard};
+    /// use std::sync::Arc;
+    ///
+    /// let mutex = Arc::new(Mutex::new((1, (2, 3))));
+    /// let guard = mutex.clone().try_lock_owned().unwrap();
+    /// let pair = OwnedMutexGuard::map(guard, |value| &mut value.1);
+    /// *OwnedMappedMutexGuard::map(pair, |pair| &mut pair.0) = 4;
+    /// assert_eq!(*mutex.try_lock().unwrap(), (1, (4, 3)));
+    /// ```
     pub fn map<S: ?Sized, F>(this: Self, f: F) -> OwnedMappedMutexGuard<T, S, B>
     where
         F: FnOnce(&mut U) -> &mut S,
@@ -527,6 +680,18 @@ impl<T: ?Sized, U: ?Sized, B: Backend> OwnedMappedMutexGuard<T, U, B> {
     /// # Errors
     ///
     /// The guard as it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Mutex, OwnedMappedMutexGuard, OwnedMutexGuard};
+    /// use std::sync::Arc;
+    ///
+    /// let mutex = Arc::new(Mutex::new((1, vec![2])));
+    /// let guard = mutex.try_lock_owned().unwrap();
+    /// let values = OwnedMutexGuard::map(guard, |value| &mut value.1);
+    /// assert!(OwnedMappedMutexGuard::try_map(values, |values| values.get_mut(7)).is_err());
+    /// ```
     pub fn try_map<S: ?Sized, F>(this: Self, f: F) -> Result<OwnedMappedMutexGuard<T, S, B>, Self>
     where
         F: FnOnce(&mut U) -> Option<&mut S>,
@@ -576,7 +741,10 @@ impl<T: ?Sized + fmt::Debug, B: Backend> fmt::Debug for Mutex<T, B> {
             Err(_) => f.field("data", &format_args!("<locked>")),
         };
         f.field("waiting", &waiting)
-            .field("granted", &(granted > 0))
-            .finish()
+            .field("granted", &(granted > 0));
+        #[cfg(feature = "locations")]
+        f.field("holder", &Places(self.holder().into_iter().collect()))
+            .field("waiters", &Places(self.waiters()));
+        f.finish()
     }
 }

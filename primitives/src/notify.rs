@@ -44,7 +44,9 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
-use crate::protocol::{Backend, Bits, DefaultBackend, Section, StateLock, Waiter, Waiters};
+#[cfg(feature = "locations")]
+use crate::protocol::Places;
+use crate::protocol::{Backend, Bits, DefaultBackend, Section, Site, StateLock, Waiter, Waiters};
 
 const PERMIT: Bits = Bits::new(1);
 const QUEUED: Bits = Bits::new(1 << 1);
@@ -92,6 +94,15 @@ enum End {
 #[cfg(not(loom))]
 impl Notify {
     /// A notify without a permit.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Notify;
+    ///
+    /// static STARTED: Notify = Notify::new();
+    /// STARTED.notify_one();
+    /// ```
     #[must_use]
     pub const fn new() -> Self {
         Self::const_new()
@@ -135,6 +146,18 @@ impl Notify {
 
 impl<B: Backend> Notify<B> {
     /// A notify without a permit, over any backend.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Notify, protocol::Local};
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let notify = Notify::<Local>::new_in(); // of one thread
+    /// notify.notify_one();
+    /// notify.notified().await;
+    /// # });
+    /// ```
     #[must_use]
     pub fn new_in() -> Self {
         Self {
@@ -173,10 +196,16 @@ impl<B: Backend> Notify<B> {
     /// waits.await;
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn notified(&self) -> Notified<'_, B> {
+        self.notified_at(Site::here())
+    }
+
+    /// As [`notified`](Self::notified), as one that began at `site`.
+    pub(crate) fn notified_at(&self, site: Site) -> Notified<'_, B> {
         Notified {
             notify: self,
-            wait: Wait::new(self),
+            wait: Wait::new(self, site),
         }
     }
 
@@ -199,9 +228,10 @@ impl<B: Backend> Notify<B> {
     /// waits.await;
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn notified_owned(self: Arc<Self>) -> OwnedNotified<B> {
         OwnedNotified {
-            wait: Wait::new(&self),
+            wait: Wait::new(&self, Site::here()),
             notify: self,
         }
     }
@@ -219,8 +249,7 @@ impl<B: Backend> Notify<B> {
     ///
     /// # Panics
     ///
-    /// Where `predicate` does: the next poll asks it again. And where it is
-    /// polled after it was ready.
+    /// Where `predicate` does; the next poll asks it again.
     ///
     /// # Examples
     ///
@@ -238,6 +267,7 @@ impl<B: Backend> Notify<B> {
     ///     reveille_executor::block_on(notify.wait_until(|| open.load(Ordering::Acquire)));
     /// });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn wait_until<F: FnMut() -> bool>(&self, predicate: F) -> WaitUntil<'_, F, B> {
         WaitUntil {
             predicate,
@@ -353,6 +383,24 @@ impl<B: Backend> Notify<B> {
         self.lock.with(|section| section.state.called())
     }
 
+    /// Where in the source each who waits began to, the first first; also those
+    /// who have been notified and have not seen it.
+    ///
+    /// With the feature `locations`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Notify;
+    ///
+    /// assert!(Notify::new().waiters().is_empty());
+    /// ```
+    #[cfg(feature = "locations")]
+    #[must_use]
+    pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
+        self.lock.with(|section| section.state.locations())
+    }
+
     #[inline]
     fn notify(&self, end: End) {
         let unqueued = self
@@ -407,6 +455,7 @@ fn next_call(bits: Bits) -> Bits {
 #[derive(Debug)]
 struct Wait {
     calls: usize,
+    site: Site,
     stage: Stage,
 }
 
@@ -422,9 +471,10 @@ enum Stage {
 }
 
 impl Wait {
-    fn new<B: Backend>(notify: &Notify<B>) -> Self {
+    fn new<B: Backend>(notify: &Notify<B>, site: Site) -> Self {
         Self {
             calls: calls(notify.lock.load()),
+            site,
             stage: Stage::Created,
         }
     }
@@ -480,7 +530,7 @@ impl Wait {
                 Poll::Ready(())
             }
             Stage::Created => {
-                self.stage = Stage::Queued(state.push(Grant::None));
+                self.stage = Stage::Queued(state.push(self.site, Grant::None));
                 bits.insert(QUEUED);
                 Poll::Pending
             }
@@ -524,6 +574,10 @@ impl Wait {
 }
 
 /// The future of [`Notify::notified`].
+///
+/// Polled again after it was ready, it is ready again and takes nothing. One that
+/// is leaked keeps its place in the queue, and a notification that goes to it is
+/// lost.
 #[must_use = "futures do nothing unless polled"]
 pub struct Notified<'a, B: Backend = DefaultBackend> {
     notify: &'a Notify<B>,
@@ -577,7 +631,7 @@ impl<B: Backend> Drop for Notified<'_, B> {
     }
 }
 
-/// The future of [`Notify::notified_owned`].
+/// The future of [`Notify::notified_owned`]. What is said of [`Notified`] holds.
 #[must_use = "futures do nothing unless polled"]
 pub struct OwnedNotified<B: Backend = DefaultBackend> {
     notify: Arc<Notify<B>>,
@@ -586,6 +640,22 @@ pub struct OwnedNotified<B: Backend = DefaultBackend> {
 
 impl<B: Backend> OwnedNotified<B> {
     /// As [`Notified::enable`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::pin::pin;
+    /// use reveille::Notify;
+    /// use std::sync::Arc;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let notify = Arc::new(Notify::new());
+    /// let mut waits = pin!(notify.clone().notified_owned());
+    /// assert!(!waits.as_mut().enable());
+    /// notify.notify_one(); // goes to `waits`, and leaves no permit
+    /// waits.await;
+    /// # });
+    /// ```
     pub fn enable(self: Pin<&mut Self>) -> bool {
         let this = self.get_mut();
         this.wait.enable(&this.notify)
@@ -608,6 +678,8 @@ impl<B: Backend> Drop for OwnedNotified<B> {
 }
 
 /// The future of [`Notify::wait_until`].
+///
+/// Polling it again after it was ready panics.
 #[must_use = "futures do nothing unless polled"]
 pub struct WaitUntil<'a, F, B: Backend = DefaultBackend> {
     predicate: F,
@@ -639,7 +711,8 @@ impl<F: FnMut() -> bool, B: Backend> Future for WaitUntil<'_, F, B> {
                 Turn::Waits => match Pin::new(&mut this.notified).poll(cx) {
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready(()) => {
-                        this.notified = this.notified.notify.notified();
+                        let Notified { notify, wait } = &this.notified;
+                        this.notified = notify.notified_at(wait.site);
                         Turn::Asks
                     }
                 },
@@ -667,11 +740,13 @@ impl<B: Backend> fmt::Debug for Notify<B> {
                 section.state.called(),
             )
         });
-        f.debug_struct("Notify")
-            .field("permit", &bits.contains(PERMIT))
+        let mut f = f.debug_struct("Notify");
+        f.field("permit", &bits.contains(PERMIT))
             .field("waiting", &waiting)
-            .field("granted", &granted)
-            .finish()
+            .field("granted", &granted);
+        #[cfg(feature = "locations")]
+        f.field("waiters", &Places(self.waiters()));
+        f.finish()
     }
 }
 

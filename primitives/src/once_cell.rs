@@ -48,8 +48,11 @@ use core::mem::ManuallyDrop;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
+#[cfg(feature = "locations")]
+use crate::protocol::Places;
 use crate::protocol::{
-    Backend, Bits, DefaultBackend, Queues, SETTLED, Section, Settled, Waiter, Waiters, WakeList,
+    Backend, Bits, DefaultBackend, Queues, SETTLED, Section, Settled, Site, Waiter, Waiters,
+    WakeList,
 };
 
 /// Somebody has the turn.
@@ -324,6 +327,7 @@ impl<T, B: Backend> OnceCell<T, B> {
     /// assert_eq!(*length, 8);
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn get_or_init<F, Fut>(&self, f: F) -> GetOrInit<'_, F, Fut, T, B>
     where
         F: FnOnce() -> Fut,
@@ -363,6 +367,7 @@ impl<T, B: Backend> OnceCell<T, B> {
     /// assert_eq!(parsed, Ok(&7));
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn get_or_try_init<E, F, Fut>(&self, f: F) -> GetOrTryInit<'_, F, Fut, T, B>
     where
         F: FnOnce() -> Fut,
@@ -391,9 +396,11 @@ impl<T, B: Backend> OnceCell<T, B> {
     ///     assert_eq!(reveille_executor::block_on(async { *cell.wait().await }), 7);
     /// });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn wait(&self) -> OnceCellWait<'_, T, B> {
         OnceCellWait {
             cell: self,
+            site: Site::here(),
             waiter: None,
         }
     }
@@ -470,6 +477,28 @@ impl<T, B: Backend> OnceCell<T, B> {
         self.settled
             .with(|section| section.state.waits.called() + section.state.turns.called())
     }
+
+    /// Where in the source each who waits began to, the first first; also those
+    /// who have been told of the value, or have the turn and have not seen it.
+    ///
+    /// With the feature `locations`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::OnceCell;
+    ///
+    /// assert!(OnceCell::<u32>::new().waiters().is_empty());
+    /// ```
+    #[cfg(feature = "locations")]
+    #[must_use]
+    pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
+        self.settled.with(|section| {
+            let mut all = section.state.turns.locations();
+            all.extend(section.state.waits.locations());
+            all
+        })
+    }
 }
 
 /// Lets go of the turn: it goes to the next who is queued, or to nobody.
@@ -490,6 +519,7 @@ enum Found<'a, T, B: Backend> {
 /// Waits for the value, or the turn to make it.
 struct AwaitTurn<'a, T, B: Backend> {
     cell: &'a OnceCell<T, B>,
+    site: Site,
     /// Its place in the queue, while it has one.
     waiter: Option<Waiter>,
 }
@@ -499,7 +529,7 @@ impl<'a, T, B: Backend> Future for AwaitTurn<'a, T, B> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let (cell, waiter) = (this.cell, &mut this.waiter);
+        let (cell, site, waiter) = (this.cell, this.site, &mut this.waiter);
         if waiter.is_none() {
             if let Some(value) = cell.get() {
                 return Poll::Ready(Found::Value(value));
@@ -525,7 +555,7 @@ impl<'a, T, B: Backend> Future for AwaitTurn<'a, T, B> {
                 // panic before this poll returns.
                 return Poll::Ready(Some(Turn { cell }));
             }
-            let waiter = waiter.get_or_insert_with(|| turns.push(()));
+            let waiter = waiter.get_or_insert_with(|| turns.push(site, ()));
             caller.register(turns.waker(waiter));
             Poll::Pending
         });
@@ -598,8 +628,13 @@ where
     F: FnOnce() -> Fut,
     Fut: Future,
 {
+    #[cfg_attr(feature = "locations", track_caller)]
     fn new(cell: &'a OnceCell<T, B>, f: F) -> Self {
-        let wait = AwaitTurn { cell, waiter: None };
+        let wait = AwaitTurn {
+            cell,
+            site: Site::here(),
+            waiter: None,
+        };
         Self {
             stage: Stage::Waits(wait, f),
         }
@@ -656,6 +691,9 @@ impl<F, Fut, T, B: Backend> fmt::Debug for Init<'_, F, Fut, T, B> {
 }
 
 /// The future of [`OnceCell::get_or_init`].
+///
+/// Polling it again after it was ready panics. One that is leaked while it makes
+/// the value keeps the turn, until [`take`](OnceCell::take).
 #[must_use = "futures do nothing unless polled"]
 pub struct GetOrInit<'a, F, Fut, T, B: Backend = DefaultBackend> {
     init: Init<'a, F, Fut, T, B>,
@@ -677,7 +715,8 @@ where
     }
 }
 
-/// The future of [`OnceCell::get_or_try_init`].
+/// The future of [`OnceCell::get_or_try_init`]. What is said of [`GetOrInit`]
+/// holds.
 #[must_use = "futures do nothing unless polled"]
 pub struct GetOrTryInit<'a, F, Fut, T, B: Backend = DefaultBackend> {
     init: Init<'a, F, Fut, T, B>,
@@ -725,6 +764,7 @@ impl<F, Fut, T, B: Backend> fmt::Debug for GetOrTryInit<'_, F, Fut, T, B> {
 #[must_use = "futures do nothing unless polled"]
 pub struct OnceCellWait<'a, T, B: Backend = DefaultBackend> {
     cell: &'a OnceCell<T, B>,
+    site: Site,
     /// Its place in the queue, while it has one.
     waiter: Option<Waiter>,
 }
@@ -735,7 +775,7 @@ impl<'a, T, B: Backend> Future for OnceCellWait<'a, T, B> {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<&'a T> {
         let this = self.get_mut();
-        this.cell.settled.poll_wait(&mut this.waiter, cx)
+        this.cell.settled.poll_wait(&mut this.waiter, this.site, cx)
     }
 }
 
@@ -775,12 +815,14 @@ impl<T: Eq, B: Backend> Eq for OnceCell<T, B> {}
 
 impl<T: fmt::Debug, B: Backend> fmt::Debug for OnceCell<T, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OnceCell")
-            .field("value", &self.get())
+        let mut f = f.debug_struct("OnceCell");
+        f.field("value", &self.get())
             .field("initializing", &self.settled.load().contains(BUSY))
             .field("waiting", &self.waiting())
-            .field("granted", &self.granted())
-            .finish()
+            .field("granted", &self.granted());
+        #[cfg(feature = "locations")]
+        f.field("waiters", &Places(self.waiters()));
+        f.finish()
     }
 }
 

@@ -49,9 +49,11 @@ use core::fmt;
 
 use crate::TryLockError;
 use crate::guards::{exclusive_guard, guard_future, shared_guard};
+#[cfg(feature = "locations")]
+use crate::protocol::Places;
 use crate::protocol::{
-    AcquireGuard, All, Backend, BlockingBackend, Core, DefaultBackend, Guard, Guarded, Half, One,
-    Permits, Together, UpgradeGuard, Witness, block_on,
+    AcquireGuard, All, Backend, BlockingBackend, Core, DefaultBackend, Guard, Guarded, Half,
+    Holders, One, Permits, Together, UpgradeGuard, Witness, block_on,
 };
 
 /// A lock for many readers or one writer. See the [module](self).
@@ -76,7 +78,8 @@ impl<T> RwLock<T> {
         Self::const_new(value)
     }
 
-    /// An unlocked lock for at most so many readers at a time.
+    /// An unlocked lock for at most so many readers at a time: whoever comes when
+    /// there are as many waits.
     ///
     /// # Panics
     ///
@@ -135,6 +138,7 @@ impl<T> RwLock<T> {
                 Permits::const_new(permits, 0),
                 permits,
                 Witness::const_new(),
+                Holders::const_new(),
                 value,
             ),
         }
@@ -183,6 +187,16 @@ impl<T, B: Backend> RwLock<T, B> {
     /// # Panics
     ///
     /// Panics where `max_reads` is 0 or above [`MAX_READS`](Self::MAX_READS).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{RwLock, protocol::Local};
+    ///
+    /// let lock = RwLock::<_, Local>::new_in(7, 8); // of one thread
+    /// *lock.try_write().unwrap() += 1;
+    /// assert_eq!(lock.into_inner(), 8);
+    /// ```
     #[must_use]
     pub fn new_in(value: T, max_reads: u32) -> Self {
         let permits = permits::<B>(max_reads);
@@ -191,6 +205,7 @@ impl<T, B: Backend> RwLock<T, B> {
                 Permits::new_in(permits, 0),
                 permits,
                 Witness::new_in(),
+                Holders::new_in(),
                 value,
             ),
         }
@@ -230,10 +245,11 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert_eq!(*one + *two, 14);
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn read(&self) -> Read<'_, T, B> {
         Read {
-            acquire: AcquireGuard::new(&self.guarded),
+            acquire: AcquireGuard::new(self),
         }
     }
 
@@ -255,14 +271,17 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert_eq!(*guard, 7);
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn read_owned(self: Arc<Self>) -> ReadOwned<T, B> {
         ReadOwned {
             acquire: AcquireGuard::new(self),
         }
     }
 
-    /// Locks for reading, blocking the thread until it can. For threads outside
-    /// an executor.
+    /// Locks for reading, blocking the thread until it can.
+    ///
+    /// For threads outside an executor. Within one it blocks the thread that may
+    /// have to run whoever holds the lock.
     ///
     /// # Examples
     ///
@@ -271,15 +290,18 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     ///
     /// assert_eq!(*RwLock::new(7).blocking_read(), 7);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn blocking_read(&self) -> RwLockReadGuard<'_, T, B>
     where
         B: BlockingBackend,
     {
-        self.try_read()
-            .unwrap_or_else(|_| block_on::<B, _>(self.read()))
+        match self.try_read() {
+            Ok(guard) => guard,
+            Err(_) => block_on::<B, _>(self.read()),
+        }
     }
 
-    /// Locks for reading if nobody writes or waits.
+    /// Locks for reading if nobody writes or waits, and no more read than may.
     ///
     /// # Errors
     ///
@@ -295,9 +317,10 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert!(lock.try_read().is_err());
     /// # drop(writes);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn try_read(&self) -> Result<RwLockReadGuard<'_, T, B>, TryLockError> {
-        match Guard::try_new(&self.guarded) {
+        match Guard::try_new(self) {
             Some(guard) => Ok(RwLockReadGuard {
                 guard: guard.narrow(),
             }),
@@ -320,6 +343,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// let lock = Arc::new(RwLock::new(7));
     /// assert_eq!(*lock.clone().try_read_owned().unwrap(), 7);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn try_read_owned(self: Arc<Self>) -> Result<OwnedRwLockReadGuard<T, T, B>, TryLockError> {
         match Guard::try_new(self) {
             Some(guard) => Ok(OwnedRwLockReadGuard { guard }),
@@ -344,10 +368,11 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert_eq!(lock.into_inner(), 8);
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn write(&self) -> Write<'_, T, B> {
         Write {
-            acquire: AcquireGuard::new(&self.guarded),
+            acquire: AcquireGuard::new(self),
         }
     }
 
@@ -369,14 +394,17 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert_eq!(*lock.read().await, 8);
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn write_owned(self: Arc<Self>) -> WriteOwned<T, B> {
         WriteOwned {
             acquire: AcquireGuard::new(self),
         }
     }
 
-    /// Locks for writing, blocking the thread until it can. For threads outside
-    /// an executor.
+    /// Locks for writing, blocking the thread until it can.
+    ///
+    /// For threads outside an executor. Within one it blocks the thread that may
+    /// have to run whoever holds the lock.
     ///
     /// # Examples
     ///
@@ -387,12 +415,15 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// *lock.blocking_write() += 1;
     /// assert_eq!(lock.into_inner(), 8);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn blocking_write(&self) -> RwLockWriteGuard<'_, T, B>
     where
         B: BlockingBackend,
     {
-        self.try_write()
-            .unwrap_or_else(|_| block_on::<B, _>(self.write()))
+        match self.try_write() {
+            Ok(guard) => guard,
+            Err(_) => block_on::<B, _>(self.write()),
+        }
     }
 
     /// Locks for writing if nobody reads, writes or waits.
@@ -411,9 +442,10 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert!(lock.try_write().is_err());
     /// # drop(reads);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn try_write(&self) -> Result<RwLockWriteGuard<'_, T, B>, TryLockError> {
-        match Guard::try_new(&self.guarded) {
+        match Guard::try_new(self) {
             Some(guard) => Ok(RwLockWriteGuard {
                 guard: guard.narrow(),
             }),
@@ -437,6 +469,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// *lock.clone().try_write_owned().unwrap() += 1;
     /// assert_eq!(*lock.try_read().unwrap(), 8);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn try_write_owned(self: Arc<Self>) -> Result<OwnedRwLockWriteGuard<T, B>, TryLockError> {
         match Guard::try_new(self) {
             Some(guard) => Ok(OwnedRwLockWriteGuard { guard }),
@@ -468,9 +501,10 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert_eq!(names.read().await.len(), 2);
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn upgradable_read(&self) -> UpgradableRead<'_, T, B> {
         UpgradableRead {
-            acquire: AcquireGuard::new(&self.guarded),
+            acquire: AcquireGuard::new(self),
         }
     }
 
@@ -494,6 +528,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert_eq!(*lock.read().await, 8);
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn upgradable_read_owned(self: Arc<Self>) -> UpgradableReadOwned<T, B> {
         UpgradableReadOwned {
             acquire: AcquireGuard::new(self),
@@ -518,8 +553,9 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert!(lock.try_upgradable_read().is_err());
     /// # drop(looks);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn try_upgradable_read(&self) -> Result<RwLockUpgradableReadGuard<'_, T, B>, TryLockError> {
-        match Guard::try_new(&self.guarded) {
+        match Guard::try_new(self) {
             Some(guard) => Ok(RwLockUpgradableReadGuard {
                 guard: guard.narrow(),
             }),
@@ -543,6 +579,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// let lock = Arc::new(RwLock::new(7));
     /// assert_eq!(*lock.try_upgradable_read_owned().unwrap(), 7);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn try_upgradable_read_owned(
         self: Arc<Self>,
     ) -> Result<OwnedRwLockUpgradableReadGuard<T, B>, TryLockError> {
@@ -595,12 +632,50 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     pub fn granted(&self) -> usize {
         self.guarded.permits().waiting().1
     }
+
+    /// Where in the source each who waits began to, the first first; also those
+    /// who have been handed the lock and have not seen it.
+    ///
+    /// With the feature `locations`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::RwLock;
+    ///
+    /// assert!(RwLock::new(7).waiters().is_empty());
+    /// ```
+    #[cfg(feature = "locations")]
+    #[must_use]
+    pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
+        self.guarded.permits().waiters()
+    }
+
+    /// Where in the source each who holds the lock took it, the first first.
+    ///
+    /// With the feature `locations`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::RwLock;
+    ///
+    /// let lock = RwLock::new(7);
+    /// let held = lock.try_read().unwrap();
+    /// assert_eq!(lock.holders()[0].line(), line!() - 1);
+    /// # drop(held);
+    /// ```
+    #[cfg(feature = "locations")]
+    #[must_use]
+    pub fn holders(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
+        self.guarded.holders()
+    }
 }
 
 guard_future! {
     /// The future of [`RwLock::read`].
     Read['a, T: ?Sized, B: Backend = DefaultBackend]['a, T, B]:
-        AcquireGuard<&'a Guarded<T, B, Together>, One>, "RwLock::read"
+        AcquireGuard<&'a RwLock<T, B>, One>, "RwLock::read"
             => RwLockReadGuard<'a, T, B>
 }
 
@@ -614,7 +689,7 @@ guard_future! {
 guard_future! {
     /// The future of [`RwLock::write`].
     Write['a, T: ?Sized, B: Backend = DefaultBackend]['a, T, B]:
-        AcquireGuard<&'a Guarded<T, B, Together>, All>, "RwLock::write"
+        AcquireGuard<&'a RwLock<T, B>, All>, "RwLock::write"
             => RwLockWriteGuard<'a, T, B>
 }
 
@@ -628,7 +703,7 @@ guard_future! {
 guard_future! {
     /// The future of [`RwLock::upgradable_read`].
     UpgradableRead['a, T: ?Sized, B: Backend = DefaultBackend]['a, T, B]:
-        AcquireGuard<&'a Guarded<T, B, Together>, Half>, "RwLock::upgradable_read"
+        AcquireGuard<&'a RwLock<T, B>, Half>, "RwLock::upgradable_read"
             => RwLockUpgradableReadGuard<'a, T, B>
 }
 
@@ -663,6 +738,8 @@ pub struct RwLockReadGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
 
 /// A lock in an `Arc`, held for reading: unlocked when dropped. `U` is what is
 /// read, `T` what the lock has.
+///
+/// A guard that is leaked keeps writers out for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedRwLockReadGuard<T: ?Sized, U: ?Sized = T, B: Backend = DefaultBackend> {
     guard: Guard<U, Arc<RwLock<T, B>>, One>,
@@ -677,12 +754,16 @@ pub struct RwLockWriteGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
 }
 
 /// The lock of a part of the value, held for writing: unlocked when dropped.
+///
+/// A guard that is leaked keeps the lock locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct RwLockMappedWriteGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
     guard: Guard<T, &'a Core<B>, All>,
 }
 
 /// A lock in an `Arc`, held for writing: unlocked when dropped.
+///
+/// A guard that is leaked keeps the lock locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedRwLockWriteGuard<T: ?Sized, B: Backend = DefaultBackend> {
     guard: Guard<T, Arc<RwLock<T, B>>, All>,
@@ -690,12 +771,17 @@ pub struct OwnedRwLockWriteGuard<T: ?Sized, B: Backend = DefaultBackend> {
 
 /// The lock of a part of the value of a lock in an `Arc`, held for writing:
 /// unlocked when dropped. `U` is what is written, `T` what the lock has.
+///
+/// A guard that is leaked keeps the lock locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedRwLockMappedWriteGuard<T: ?Sized, U: ?Sized = T, B: Backend = DefaultBackend> {
     guard: Guard<U, Arc<RwLock<T, B>>, All>,
 }
 
 /// The lock, held for reading with the right to write: unlocked when dropped.
+///
+/// A guard that is leaked keeps writers and other upgradable readers out for
+/// good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct RwLockUpgradableReadGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
     guard: Guard<T, &'a Core<B>, Half>,
@@ -703,6 +789,9 @@ pub struct RwLockUpgradableReadGuard<'a, T: ?Sized, B: Backend = DefaultBackend>
 
 /// A lock in an `Arc`, held for reading with the right to write: unlocked when
 /// dropped.
+///
+/// A guard that is leaked keeps writers and other upgradable readers out for
+/// good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedRwLockUpgradableReadGuard<T: ?Sized, B: Backend = DefaultBackend> {
     guard: Guard<T, Arc<RwLock<T, B>>, Half>,
@@ -972,6 +1061,17 @@ impl<'a, T: ?Sized, B: Backend> RwLockWriteGuard<'a, T, B> {
 
 impl<'a, T: ?Sized, B: Backend> RwLockMappedWriteGuard<'a, T, B> {
     /// As [`RwLockWriteGuard::map`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{RwLock, RwLockMappedWriteGuard, RwLockWriteGuard};
+    ///
+    /// let lock = RwLock::new((1, (2, 3)));
+    /// let pair = RwLockWriteGuard::map(lock.try_write().unwrap(), |value| &mut value.1);
+    /// *RwLockMappedWriteGuard::map(pair, |pair| &mut pair.0) = 4;
+    /// assert_eq!(lock.into_inner(), (1, (4, 3)));
+    /// ```
     pub fn map<F, U: ?Sized>(this: Self, f: F) -> RwLockMappedWriteGuard<'a, U, B>
     where
         F: FnOnce(&mut T) -> &mut U,
@@ -986,6 +1086,16 @@ impl<'a, T: ?Sized, B: Backend> RwLockMappedWriteGuard<'a, T, B> {
     /// # Errors
     ///
     /// The guard as it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{RwLock, RwLockMappedWriteGuard, RwLockWriteGuard};
+    ///
+    /// let lock = RwLock::new((1, vec![2]));
+    /// let values = RwLockWriteGuard::map(lock.try_write().unwrap(), |value| &mut value.1);
+    /// assert!(RwLockMappedWriteGuard::try_map(values, |values| values.get_mut(7)).is_err());
+    /// ```
     pub fn try_map<F, U: ?Sized>(this: Self, f: F) -> Result<RwLockMappedWriteGuard<'a, U, B>, Self>
     where
         F: FnOnce(&mut T) -> Option<&mut U>,
@@ -1025,6 +1135,17 @@ impl<T: ?Sized, B: Backend> OwnedRwLockWriteGuard<T, B> {
     /// # Errors
     ///
     /// The guard as it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockWriteGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// let lock = Arc::new(RwLock::new(vec![1]));
+    /// let guard = lock.try_write_owned().unwrap();
+    /// assert!(OwnedRwLockWriteGuard::try_map(guard, |values| values.get_mut(7)).is_err());
+    /// ```
     pub fn try_map<F, U: ?Sized>(
         this: Self,
         f: F,
@@ -1039,6 +1160,18 @@ impl<T: ?Sized, B: Backend> OwnedRwLockWriteGuard<T, B> {
     }
 
     /// As [`RwLockWriteGuard::downgrade_map`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockWriteGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// let lock = Arc::new(RwLock::new((1, 2)));
+    /// let guard = lock.clone().try_write_owned().unwrap();
+    /// let second = OwnedRwLockWriteGuard::downgrade_map(guard, |pair| &pair.1);
+    /// assert_eq!((*second, lock.try_read().is_ok()), (2, true));
+    /// ```
     pub fn downgrade_map<F, U: ?Sized>(this: Self, f: F) -> OwnedRwLockReadGuard<T, U, B>
     where
         F: FnOnce(&T) -> &U,
@@ -1053,6 +1186,17 @@ impl<T: ?Sized, B: Backend> OwnedRwLockWriteGuard<T, B> {
     /// # Errors
     ///
     /// The guard as it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockWriteGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// let lock = Arc::new(RwLock::new(vec![1]));
+    /// let guard = lock.try_write_owned().unwrap();
+    /// assert!(OwnedRwLockWriteGuard::try_downgrade_map(guard, |values| values.get(7)).is_err());
+    /// ```
     pub fn try_downgrade_map<F, U: ?Sized>(
         this: Self,
         f: F,
@@ -1067,6 +1211,18 @@ impl<T: ?Sized, B: Backend> OwnedRwLockWriteGuard<T, B> {
     }
 
     /// As [`RwLockWriteGuard::into_mapped`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockWriteGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// let lock = Arc::new(RwLock::new(7));
+    /// let guard = lock.clone().try_write_owned().unwrap();
+    /// *OwnedRwLockWriteGuard::into_mapped(guard) = 8;
+    /// assert_eq!(*lock.try_read().unwrap(), 8);
+    /// ```
     pub fn into_mapped(this: Self) -> OwnedRwLockMappedWriteGuard<T, T, B> {
         OwnedRwLockMappedWriteGuard { guard: this.guard }
     }
@@ -1091,6 +1247,19 @@ impl<T: ?Sized, B: Backend> OwnedRwLockWriteGuard<T, B> {
     }
 
     /// As [`RwLockWriteGuard::downgrade_to_upgradable`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockWriteGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// let lock = Arc::new(RwLock::new(7));
+    /// let guard = lock.clone().try_write_owned().unwrap();
+    /// let looks = OwnedRwLockWriteGuard::downgrade_to_upgradable(guard);
+    /// assert!(lock.try_read().is_ok() && lock.try_upgradable_read().is_err());
+    /// # drop(looks);
+    /// ```
     pub fn downgrade_to_upgradable(this: Self) -> OwnedRwLockUpgradableReadGuard<T, B> {
         OwnedRwLockUpgradableReadGuard {
             guard: this.guard.downgrade(),
@@ -1098,6 +1267,17 @@ impl<T: ?Sized, B: Backend> OwnedRwLockWriteGuard<T, B> {
     }
 
     /// The lock that is held.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockWriteGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// let lock = Arc::new(RwLock::new(7));
+    /// let guard = lock.clone().try_write_owned().unwrap();
+    /// assert!(Arc::ptr_eq(OwnedRwLockWriteGuard::rwlock(&guard), &lock));
+    /// ```
     pub fn rwlock(this: &Self) -> &Arc<RwLock<T, B>> {
         this.guard.hold()
     }
@@ -1105,6 +1285,19 @@ impl<T: ?Sized, B: Backend> OwnedRwLockWriteGuard<T, B> {
 
 impl<T: ?Sized, U: ?Sized, B: Backend> OwnedRwLockMappedWriteGuard<T, U, B> {
     /// As [`RwLockWriteGuard::map`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockMappedWriteGuard, OwnedRwLockWriteGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// let lock = Arc::new(RwLock::new((1, (2, 3))));
+    /// let guard = lock.clone().try_write_owned().unwrap();
+    /// let pair = OwnedRwLockWriteGuard::map(guard, |value| &mut value.1);
+    /// *OwnedRwLockMappedWriteGuard::map(pair, |pair| &mut pair.0) = 4;
+    /// assert_eq!(*lock.try_read().unwrap(), (1, (4, 3)));
+    /// ```
     pub fn map<F, V: ?Sized>(this: Self, f: F) -> OwnedRwLockMappedWriteGuard<T, V, B>
     where
         F: FnOnce(&mut U) -> &mut V,
@@ -1119,6 +1312,19 @@ impl<T: ?Sized, U: ?Sized, B: Backend> OwnedRwLockMappedWriteGuard<T, U, B> {
     /// # Errors
     ///
     /// The guard as it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockMappedWriteGuard, OwnedRwLockWriteGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// let lock = Arc::new(RwLock::new((1, vec![2])));
+    /// let guard = lock.try_write_owned().unwrap();
+    /// let values = OwnedRwLockWriteGuard::map(guard, |value| &mut value.1);
+    /// let none = OwnedRwLockMappedWriteGuard::try_map(values, |values| values.get_mut(7));
+    /// assert!(none.is_err());
+    /// ```
     pub fn try_map<F, V: ?Sized>(
         this: Self,
         f: F,
@@ -1133,6 +1339,18 @@ impl<T: ?Sized, U: ?Sized, B: Backend> OwnedRwLockMappedWriteGuard<T, U, B> {
     }
 
     /// The lock that is held.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockMappedWriteGuard, OwnedRwLockWriteGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// let lock = Arc::new(RwLock::new((1, 2)));
+    /// let guard = lock.clone().try_write_owned().unwrap();
+    /// let second = OwnedRwLockWriteGuard::map(guard, |pair| &mut pair.1);
+    /// assert!(Arc::ptr_eq(OwnedRwLockMappedWriteGuard::rwlock(&second), &lock));
+    /// ```
     pub fn rwlock(this: &Self) -> &Arc<RwLock<T, B>> {
         this.guard.hold()
     }
@@ -1158,6 +1376,7 @@ impl<'a, T: ?Sized, B: Backend> RwLockUpgradableReadGuard<'a, T, B> {
     /// assert_eq!(lock.into_inner(), 8);
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn upgrade(this: Self) -> Upgrade<'a, T, B> {
         Upgrade {
             acquire: UpgradeGuard::new(this.guard),
@@ -1213,6 +1432,21 @@ impl<T: ?Sized, B: Backend> OwnedRwLockUpgradableReadGuard<T, B> {
     /// # Cancel safety
     ///
     /// An upgrade that is dropped unlocks.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockUpgradableReadGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let lock = Arc::new(RwLock::new(7));
+    /// let looks = lock.clone().upgradable_read_owned().await;
+    /// *OwnedRwLockUpgradableReadGuard::upgrade(looks).await += 1;
+    /// assert_eq!(*lock.read().await, 8);
+    /// # });
+    /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn upgrade(this: Self) -> UpgradeOwned<T, B> {
         UpgradeOwned {
             acquire: UpgradeGuard::new(this.guard),
@@ -1224,6 +1458,19 @@ impl<T: ?Sized, B: Backend> OwnedRwLockUpgradableReadGuard<T, B> {
     /// # Errors
     ///
     /// The guard as it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockUpgradableReadGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// let lock = Arc::new(RwLock::new(7));
+    /// let looks = lock.clone().try_upgradable_read_owned().unwrap();
+    /// let reads = lock.try_read().unwrap();
+    /// assert!(OwnedRwLockUpgradableReadGuard::try_upgrade(looks).is_err());
+    /// # drop(reads);
+    /// ```
     pub fn try_upgrade(this: Self) -> Result<OwnedRwLockWriteGuard<T, B>, Self> {
         match this.guard.try_upgrade() {
             Ok(guard) => Ok(OwnedRwLockWriteGuard { guard }),
@@ -1232,6 +1479,19 @@ impl<T: ?Sized, B: Backend> OwnedRwLockUpgradableReadGuard<T, B> {
     }
 
     /// As [`RwLockUpgradableReadGuard::downgrade`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockUpgradableReadGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// let lock = Arc::new(RwLock::new(7));
+    /// let looks = lock.clone().try_upgradable_read_owned().unwrap();
+    /// let reads = OwnedRwLockUpgradableReadGuard::downgrade(looks);
+    /// assert!(lock.try_upgradable_read().is_ok());
+    /// # drop(reads);
+    /// ```
     pub fn downgrade(this: Self) -> OwnedRwLockReadGuard<T, T, B> {
         OwnedRwLockReadGuard {
             guard: this.guard.downgrade(),
@@ -1239,6 +1499,17 @@ impl<T: ?Sized, B: Backend> OwnedRwLockUpgradableReadGuard<T, B> {
     }
 
     /// The lock that is held.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{OwnedRwLockUpgradableReadGuard, RwLock};
+    /// use std::sync::Arc;
+    ///
+    /// let lock = Arc::new(RwLock::new(7));
+    /// let looks = lock.clone().try_upgradable_read_owned().unwrap();
+    /// assert!(Arc::ptr_eq(OwnedRwLockUpgradableReadGuard::rwlock(&looks), &lock));
+    /// ```
     pub fn rwlock(this: &Self) -> &Arc<RwLock<T, B>> {
         this.guard.hold()
     }
@@ -1273,8 +1544,10 @@ impl<T: ?Sized + fmt::Debug, B: Backend> fmt::Debug for RwLock<T, B> {
             Ok(guard) => f.field("data", &&*guard),
             Err(_) => f.field("data", &format_args!("<locked>")),
         };
-        f.field("waiting", &waiting)
-            .field("granted", &granted)
-            .finish()
+        f.field("waiting", &waiting).field("granted", &granted);
+        #[cfg(feature = "locations")]
+        f.field("holders", &Places(self.holders()))
+            .field("waiters", &Places(self.waiters()));
+        f.finish()
     }
 }

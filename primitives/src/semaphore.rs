@@ -44,13 +44,17 @@ use core::ops::Deref;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
+#[cfg(feature = "locations")]
+use crate::protocol::Places;
 use crate::protocol::{
-    Acquiring, Backend, BlockingBackend, DefaultBackend, Permits, Refused, Request, block_on,
+    Acquiring, Backend, BlockingBackend, DefaultBackend, Holders, Holding, Permits, Refused,
+    Request, Site, block_on,
 };
 
 /// Permits that tasks acquire and give back. See the [module](self).
 pub struct Semaphore<B: Backend = DefaultBackend> {
     permits: Permits<B>,
+    holders: Holders<B>,
 }
 
 #[cfg(not(loom))]
@@ -60,6 +64,14 @@ impl Semaphore {
     /// # Panics
     ///
     /// Panics where they are more than [`MAX_PERMITS`](Self::MAX_PERMITS).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// assert_eq!(Semaphore::new(2).available_permits(), 2);
+    /// ```
     #[must_use]
     pub const fn new(permits: usize) -> Self {
         Self::const_new(permits)
@@ -85,15 +97,25 @@ impl Semaphore {
     }
 
     /// A semaphore in which whoever has waited longest is overtaken at most
-    /// `bound` times.
+    /// `bound` times; at most 1023 on a 32-bit machine.
     ///
     /// # Panics
     ///
     /// As for [`new`](Self::new).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::with_bound(2, 16);
+    /// assert_eq!(semaphore.available_permits(), 2);
+    /// ```
     #[must_use]
     pub const fn with_bound(permits: usize, bound: u16) -> Self {
         Self {
             permits: Permits::const_new(permits, bound),
+            holders: Holders::const_new(),
         }
     }
 }
@@ -104,6 +126,12 @@ impl Semaphore {
     #[must_use]
     pub fn new(permits: usize) -> Self {
         Self::new_in(permits, 0)
+    }
+
+    /// A semaphore of a fairness of one's own.
+    #[must_use]
+    pub fn with_bound(permits: usize, bound: u16) -> Self {
+        Self::new_in(permits, bound)
     }
 }
 
@@ -116,14 +144,34 @@ impl<B: Backend> Semaphore<B> {
     /// # Panics
     ///
     /// Panics where there are more than [`MAX_PERMITS`](Self::MAX_PERMITS).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Semaphore, protocol::Spin};
+    ///
+    /// assert!(Semaphore::<Spin>::new_in(1, 0).try_acquire().is_ok());
+    /// ```
     #[must_use]
     pub fn new_in(permits: usize, bound: u16) -> Self {
         Self {
             permits: Permits::new_in(permits, bound),
+            holders: Holders::new_in(),
         }
     }
 
     /// How many permits are free.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::new(3);
+    /// let permits = semaphore.try_acquire_many(2).unwrap();
+    /// assert_eq!(semaphore.available_permits(), 1);
+    /// # drop(permits);
+    /// ```
     #[must_use]
     pub fn available_permits(&self) -> usize {
         self.permits.available()
@@ -186,7 +234,7 @@ impl<B: Backend> Semaphore<B> {
     }
 
     /// Closes the semaphore: nothing is acquired any more, and whoever waits is
-    /// told so.
+    /// told so. Whoever was granted permits before has them, polled or not.
     ///
     /// # Examples
     ///
@@ -204,12 +252,30 @@ impl<B: Backend> Semaphore<B> {
     }
 
     /// Whether the semaphore has been closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::new(1);
+    /// semaphore.close();
+    /// assert!(semaphore.is_closed());
+    /// ```
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.permits.is_closed()
     }
 
     /// How many requests wait.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// assert_eq!(Semaphore::new(0).waiting(), 0);
+    /// ```
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.permits.waiting().0
@@ -217,9 +283,55 @@ impl<B: Backend> Semaphore<B> {
 
     /// How many requests have been granted and not polled since: a number that
     /// stays above zero tells of futures that nobody polls.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// assert_eq!(Semaphore::new(0).granted(), 0);
+    /// ```
     #[must_use]
     pub fn granted(&self) -> usize {
         self.permits.waiting().1
+    }
+
+    /// Where in the source each who waits began to, the first first; also those
+    /// who have been granted permits and have not seen it.
+    ///
+    /// With the feature `locations`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// assert!(Semaphore::new(1).waiters().is_empty());
+    /// ```
+    #[cfg(feature = "locations")]
+    #[must_use]
+    pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
+        self.permits.waiters()
+    }
+
+    /// Where in the source each who holds permits took it, the first first.
+    ///
+    /// With the feature `locations`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::new(1);
+    /// let held = semaphore.try_acquire().unwrap();
+    /// assert_eq!(semaphore.holders()[0].line(), line!() - 1);
+    /// # drop(held);
+    /// ```
+    #[cfg(feature = "locations")]
+    #[must_use]
+    pub fn holders(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
+        self.holders.locations()
     }
 
     /// Acquires a permit, waiting until one is free.
@@ -232,12 +344,30 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// [`AcquireError`] where the semaphore is closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let semaphore = Semaphore::new(1);
+    /// let permit = semaphore.acquire().await.unwrap();
+    /// assert!(semaphore.try_acquire().is_err());
+    /// # drop(permit);
+    /// # });
+    /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn acquire(&self) -> Acquire<&Self, B> {
         self.acquire_many(1)
     }
 
     /// Acquires so many permits, all at once.
+    ///
+    /// More than [`MAX_PERMITS`](Self::MAX_PERMITS) are never free: such a
+    /// request waits, and those behind it do, until it is dropped or the
+    /// semaphore is closed.
     ///
     /// # Cancel safety
     ///
@@ -246,13 +376,28 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// [`AcquireError`] where the semaphore is closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let semaphore = Semaphore::new(3);
+    /// let permits = semaphore.acquire_many(2).await.unwrap();
+    /// assert_eq!(semaphore.available_permits(), 1);
+    /// # drop(permits);
+    /// # });
+    /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn acquire_many(&self, permits: usize) -> Acquire<&Self, B> {
         self.acquire_up_to(permits, permits)
     }
 
     /// Acquires as many permits as are free, between `least` and `most`; waits
-    /// until there are `least`.
+    /// until there are `least`. None are free to whom they would be the first
+    /// of: where others wait whom the bound protects, a request from 0 has 0.
     ///
     /// # Cancel safety
     ///
@@ -277,6 +422,7 @@ impl<B: Backend> Semaphore<B> {
     /// assert_eq!(permits.num_permits(), 3);
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn acquire_up_to(&self, least: usize, most: usize) -> Acquire<&Self, B> {
         Acquire::new(self, least, most)
@@ -301,6 +447,7 @@ impl<B: Backend> Semaphore<B> {
     /// # drop(permit);
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn acquire_owned(self: Arc<Self>) -> Acquire<Arc<Self>, B> {
         Acquire::new(self, 1, 1)
     }
@@ -311,6 +458,21 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// [`AcquireError`] where the semaphore is closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    /// use std::sync::Arc;
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let semaphore = Arc::new(Semaphore::new(3));
+    /// let permits = semaphore.clone().acquire_many_owned(2).await.unwrap();
+    /// assert_eq!(semaphore.available_permits(), 1);
+    /// # drop(permits);
+    /// # });
+    /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn acquire_many_owned(self: Arc<Self>, permits: usize) -> Acquire<Arc<Self>, B> {
         Acquire::new(self, permits, permits)
     }
@@ -321,6 +483,18 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// [`TryAcquireError::NoPermits`] or [`TryAcquireError::Closed`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Semaphore, TryAcquireError};
+    ///
+    /// let semaphore = Semaphore::new(1);
+    /// let permit = semaphore.try_acquire().unwrap();
+    /// assert_eq!(semaphore.try_acquire().unwrap_err(), TryAcquireError::NoPermits);
+    /// # drop(permit);
+    /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn try_acquire(&self) -> Result<SemaphorePermit<'_, B>, TryAcquireError> {
         self.try_acquire_many(1)
@@ -331,6 +505,17 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// As for [`try_acquire`](Self::try_acquire).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::new(3);
+    /// assert!(semaphore.try_acquire_many(4).is_err());
+    /// assert_eq!(semaphore.try_acquire_many(2).unwrap().num_permits(), 2);
+    /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn try_acquire_many(
         &self,
@@ -345,6 +530,19 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// As for [`try_acquire`](Self::try_acquire).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    /// use std::sync::Arc;
+    ///
+    /// let semaphore = Arc::new(Semaphore::new(1));
+    /// let permit = semaphore.clone().try_acquire_owned().unwrap();
+    /// assert!(semaphore.try_acquire().is_err());
+    /// # drop(permit);
+    /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn try_acquire_owned(self: Arc<Self>) -> Result<OwnedSemaphorePermit<B>, TryAcquireError> {
         Permit::try_new(self, 1)
     }
@@ -355,6 +553,19 @@ impl<B: Backend> Semaphore<B> {
     /// # Errors
     ///
     /// As for [`try_acquire`](Self::try_acquire).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    /// use std::sync::Arc;
+    ///
+    /// let semaphore = Arc::new(Semaphore::new(3));
+    /// let permits = semaphore.clone().try_acquire_many_owned(2).unwrap();
+    /// assert_eq!(semaphore.available_permits(), 1);
+    /// # drop(permits);
+    /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn try_acquire_many_owned(
         self: Arc<Self>,
         permits: usize,
@@ -379,6 +590,7 @@ impl<B: Backend> Semaphore<B> {
     /// let semaphore = Semaphore::new(1);
     /// assert_eq!(semaphore.blocking_acquire().unwrap().num_permits(), 1);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn blocking_acquire(&self) -> Result<SemaphorePermit<'_, B>, AcquireError>
     where
         B: BlockingBackend,
@@ -400,6 +612,7 @@ impl<B: Backend> Semaphore<B> {
     /// let semaphore = Semaphore::new(3);
     /// assert_eq!(semaphore.blocking_acquire_many(2).unwrap().num_permits(), 2);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn blocking_acquire_many(
         &self,
         permits: usize,
@@ -428,6 +641,7 @@ impl<B: Backend> Semaphore<B> {
     /// assert_eq!(semaphore.available_permits(), 0);
     /// # drop(permit);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn blocking_acquire_owned(self: Arc<Self>) -> Result<OwnedSemaphorePermit<B>, AcquireError>
     where
         B: BlockingBackend,
@@ -453,6 +667,7 @@ impl<B: Backend> Semaphore<B> {
     /// assert_eq!(semaphore.available_permits(), 1);
     /// # drop(permits);
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn blocking_acquire_many_owned(
         self: Arc<Self>,
         permits: usize,
@@ -465,6 +680,8 @@ impl<B: Backend> Semaphore<B> {
 }
 
 /// The future of permits.
+///
+/// Polling it again after it was ready panics.
 #[must_use = "futures do nothing unless polled"]
 pub struct Acquire<P: Deref<Target = Semaphore<B>>, B: Backend = DefaultBackend> {
     /// None once it has been ready.
@@ -474,6 +691,7 @@ pub struct Acquire<P: Deref<Target = Semaphore<B>>, B: Backend = DefaultBackend>
 }
 
 impl<P: Deref<Target = Semaphore<B>>, B: Backend> Acquire<P, B> {
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     fn new(semaphore: P, least: usize, most: usize) -> Self {
         assert!(
@@ -508,7 +726,7 @@ impl<P: Deref<Target = Semaphore<B>> + Unpin, B: Backend> Future for Acquire<P, 
         };
         let semaphore = this.semaphore.take().expect("it was there a moment ago");
         Poll::Ready(match taken {
-            Ok(permits) => Ok(Permit { semaphore, permits }),
+            Ok(permits) => Ok(Permit::new(semaphore, permits, this.acquiring.site())),
             Err(_) => Err(AcquireError(())),
         })
     }
@@ -536,6 +754,7 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Drop for Acquire<P, B> {
 pub struct Permit<P: Deref<Target = Semaphore<B>>, B: Backend = DefaultBackend> {
     semaphore: P,
     permits: usize,
+    held: Holding,
 }
 
 /// Permits of a borrowed semaphore.
@@ -546,22 +765,33 @@ pub type OwnedSemaphorePermit<B = DefaultBackend> = Permit<Arc<Semaphore<B>>, B>
 
 impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
     #[inline]
+    fn new(semaphore: P, permits: usize, site: Site) -> Self {
+        Self {
+            held: semaphore.holders.enter(site),
+            semaphore,
+            permits,
+        }
+    }
+
+    #[cfg_attr(feature = "locations", track_caller)]
+    #[inline]
     fn try_new(semaphore: P, permits: usize) -> Result<Self, TryAcquireError> {
         match semaphore.permits.try_take(Request::exactly(permits)) {
-            Ok(permits) => Ok(Self { semaphore, permits }),
+            Ok(permits) => Ok(Self::new(semaphore, permits, Site::here())),
             Err(Refused::Closed) => Err(TryAcquireError::Closed),
             Err(Refused::TooFew) => Err(TryAcquireError::NoPermits),
         }
     }
 
     /// Blocks where it has to wait; what is free is had without a parker.
+    #[cfg_attr(feature = "locations", track_caller)]
     fn blocking(semaphore: P, permits: usize) -> Result<Self, AcquireError>
     where
         P: Unpin,
         B: BlockingBackend,
     {
         match semaphore.permits.try_take(Request::exactly(permits)) {
-            Ok(permits) => Ok(Self { semaphore, permits }),
+            Ok(permits) => Ok(Self::new(semaphore, permits, Site::here())),
             Err(Refused::Closed) => Err(AcquireError(())),
             Err(Refused::TooFew) => block_on::<B, _>(Acquire::new(semaphore, permits, permits)),
         }
@@ -625,24 +855,42 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
     /// let one = permits.split(1).unwrap();
     /// assert_eq!((permits.num_permits(), one.num_permits()), (2, 1));
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn split(&mut self, permits: usize) -> Option<Self>
     where
         P: Clone,
     {
         self.permits = self.permits.checked_sub(permits)?;
-        Some(Self {
-            semaphore: self.semaphore.clone(),
-            permits,
-        })
+        Some(Self::new(self.semaphore.clone(), permits, Site::here()))
     }
 
     /// How many permits are held.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::new(3);
+    /// assert_eq!(semaphore.try_acquire_many(2).unwrap().num_permits(), 2);
+    /// ```
     #[must_use]
     pub fn num_permits(&self) -> usize {
         self.permits
     }
 
     /// The semaphore they are of.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    /// use std::sync::Arc;
+    ///
+    /// let semaphore = Arc::new(Semaphore::new(1));
+    /// let permit = semaphore.clone().try_acquire_owned().unwrap();
+    /// assert!(Arc::ptr_eq(permit.semaphore(), &semaphore));
+    /// ```
     pub fn semaphore(&self) -> &P {
         &self.semaphore
     }
@@ -651,6 +899,7 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
 impl<P: Deref<Target = Semaphore<B>>, B: Backend> Drop for Permit<P, B> {
     #[inline]
     fn drop(&mut self) {
+        self.semaphore.holders.leave(&mut self.held);
         self.semaphore.permits.release(self.permits);
     }
 }
@@ -689,9 +938,12 @@ impl core::error::Error for TryAcquireError {}
 
 impl<B: Backend> fmt::Debug for Semaphore<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Semaphore")
-            .field("permits", &self.permits)
-            .finish()
+        let mut f = f.debug_struct("Semaphore");
+        f.field("permits", &self.permits);
+        #[cfg(feature = "locations")]
+        f.field("holders", &Places(self.holders()))
+            .field("waiters", &Places(self.waiters()));
+        f.finish()
     }
 }
 

@@ -30,7 +30,9 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
-use crate::protocol::{Backend, Bits, DefaultBackend, Settled, Waiter, Waiters};
+#[cfg(feature = "locations")]
+use crate::protocol::Places;
+use crate::protocol::{Backend, Bits, DefaultBackend, Settled, Site, Waiter, Waiters};
 
 /// A value that is set once, and that everybody can wait for.
 ///
@@ -271,9 +273,11 @@ impl<T, B: Backend> SetOnce<T, B> {
     /// assert_eq!(answer.wait().await, &7);
     /// # });
     /// ```
+    #[cfg_attr(feature = "locations", track_caller)]
     pub fn wait(&self) -> SetOnceWait<'_, T, B> {
         SetOnceWait {
             once: self,
+            site: Site::here(),
             waiter: None,
         }
     }
@@ -317,6 +321,24 @@ impl<T, B: Backend> SetOnce<T, B> {
     pub fn granted(&self) -> usize {
         self.settled.with(|section| section.state.called())
     }
+
+    /// Where in the source each who waits began to, the first first; also those
+    /// who have been told of the value and have not seen it.
+    ///
+    /// With the feature `locations`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::SetOnce;
+    ///
+    /// assert!(SetOnce::<u32>::new().waiters().is_empty());
+    /// ```
+    #[cfg(feature = "locations")]
+    #[must_use]
+    pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
+        self.settled.waiters()
+    }
 }
 
 /// The future of [`SetOnce::wait`].
@@ -325,6 +347,7 @@ impl<T, B: Backend> SetOnce<T, B> {
 #[must_use = "futures do nothing unless polled"]
 pub struct SetOnceWait<'a, T, B: Backend = DefaultBackend> {
     once: &'a SetOnce<T, B>,
+    site: Site,
     /// Its place in the queue, while it has one.
     waiter: Option<Waiter>,
 }
@@ -335,7 +358,7 @@ impl<'a, T, B: Backend> Future for SetOnceWait<'a, T, B> {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<&'a T> {
         let this = self.get_mut();
-        this.once.settled.poll_wait(&mut this.waiter, cx)
+        this.once.settled.poll_wait(&mut this.waiter, this.site, cx)
     }
 }
 
@@ -375,11 +398,13 @@ impl<T: Eq, B: Backend> Eq for SetOnce<T, B> {}
 
 impl<T: fmt::Debug, B: Backend> fmt::Debug for SetOnce<T, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SetOnce")
-            .field("value", &self.get())
+        let mut f = f.debug_struct("SetOnce");
+        f.field("value", &self.get())
             .field("waiting", &self.waiting())
-            .field("granted", &self.granted())
-            .finish()
+            .field("granted", &self.granted());
+        #[cfg(feature = "locations")]
+        f.field("waiters", &Places(self.waiters()));
+        f.finish()
     }
 }
 

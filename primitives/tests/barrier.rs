@@ -15,31 +15,7 @@ use reveille::protocol::{Backend, Local, Native, Spin, WakeList, block_on};
 use reveille::{Barrier, BarrierWait, BarrierWaitResult};
 
 use support::probe::{Event, Probe};
-use support::{panic_of, poll};
-
-/// Makes of each generic test one for each backend.
-macro_rules! on_every_backend {
-    ($($test:ident),* $(,)?) => { $(
-        mod $test {
-            use super::*;
-
-            #[test]
-            fn on_native() {
-                super::$test::<Native>();
-            }
-
-            #[test]
-            fn on_local() {
-                super::$test::<Local>();
-            }
-
-            #[test]
-            fn on_spin() {
-                super::$test::<Spin>();
-            }
-        }
-    )* };
-}
+use support::{on_every_backend, panic_of, poll};
 
 on_every_backend![
     one_for_none_stops_nobody,
@@ -52,6 +28,7 @@ on_every_backend![
     a_newcomer_belongs_to_the_next_generation,
     a_newcomer_from_within_a_wake_belongs_to_the_next_generation,
     those_let_go_on_do_not_hold_up_the_next_generation,
+    a_leaked_arrival_is_not_withdrawn,
     the_wait_can_change_its_task,
     a_waker_that_panics_costs_nobody_else_the_wake,
     a_clone_that_panics_leaves_an_arrival_that_can_be_withdrawn,
@@ -199,6 +176,16 @@ fn those_let_go_on_do_not_hold_up_the_next_generation<B: Backend>() {
     for wait in &mut unpolled {
         assert_eq!(leads(wait, &task), Poll::Ready(false));
     }
+}
+
+fn a_leaked_arrival_is_not_withdrawn<B: Backend>() {
+    let task = Probe::new();
+    let barrier = Barrier::<B>::new_in(2);
+    let mut leaked = barrier.wait();
+    assert_eq!(leads(&mut leaked, &task), Poll::Pending);
+    std::mem::forget(leaked);
+    assert_eq!(barrier.waiting(), 1);
+    assert_eq!(leads(&mut barrier.wait(), &task), Poll::Ready(true));
 }
 
 fn the_wait_can_change_its_task<B: Backend>() {

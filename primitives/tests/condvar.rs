@@ -13,31 +13,7 @@ use reveille::protocol::{Backend, Local, Native, Spin, block_on};
 use reveille::{Condvar, Mutex};
 
 use support::probe::{Event, Probe};
-use support::{panic_of, poll};
-
-/// Makes of each generic test one for each backend.
-macro_rules! on_every_backend {
-    ($($test:ident),* $(,)?) => { $(
-        mod $test {
-            use super::*;
-
-            #[test]
-            fn on_native() {
-                super::$test::<Native>();
-            }
-
-            #[test]
-            fn on_local() {
-                super::$test::<Local>();
-            }
-
-            #[test]
-            fn on_spin() {
-                super::$test::<Spin>();
-            }
-        }
-    )* };
-}
+use support::{on_every_backend, panic_of, poll};
 
 on_every_backend![
     a_wait_unlocks_at_its_first_poll_and_ends_locked,
@@ -54,6 +30,7 @@ on_every_backend![
     a_condition_that_panics_unlocks,
     a_waker_that_panics_when_the_mutex_is_let_go_does_not_lose_the_wait,
     a_wait_can_change_its_task,
+    a_leaked_wait_keeps_the_mutex_or_its_place,
     polling_after_the_end_panics_with_the_name,
     debug_output_names_what_is_known,
 ];
@@ -235,6 +212,18 @@ fn a_wait_can_change_its_task<B: Backend>() {
     scene.condvar.notify_one();
     assert_eq!((first.wakes(), second.wakes()), (0, 1));
     assert!(poll(&mut wait, &second).is_ready());
+}
+
+fn a_leaked_wait_keeps_the_mutex_or_its_place<B: Backend>() {
+    let (scene, task) = (Scene::<B>::new(), Probe::new());
+    std::mem::forget(scene.waiting(&task));
+    let mut second = scene.waiting(&task);
+    scene.condvar.notify_one();
+    assert!(poll(&mut second, &task).is_pending());
+    scene.condvar.notify_one();
+    assert!(poll(&mut second, &task).is_ready());
+    std::mem::forget(scene.condvar.wait(scene.mutex.try_lock().unwrap()));
+    assert!(scene.mutex.try_lock().is_err());
 }
 
 fn polling_after_the_end_panics_with_the_name<B: Backend>() {

@@ -17,31 +17,7 @@ use reveille::protocol::{Backend, Local, Native, Spin, WakeList, block_on};
 use reveille::{Notify, Semaphore};
 
 use support::probe::{Event, Probe};
-use support::{panic_of, poll};
-
-/// Makes of each generic test one for each backend.
-macro_rules! on_every_backend {
-    ($($test:ident),* $(,)?) => { $(
-        mod $test {
-            use super::*;
-
-            #[test]
-            fn on_native() {
-                super::$test::<Native>();
-            }
-
-            #[test]
-            fn on_local() {
-                super::$test::<Local>();
-            }
-
-            #[test]
-            fn on_spin() {
-                super::$test::<Spin>();
-            }
-        }
-    )* };
-}
+use support::{on_every_backend, panic_of, poll};
 
 on_every_backend![
     a_permit_is_for_one_wait,
@@ -71,6 +47,7 @@ on_every_backend![
     an_owned_wait_is_one_of_the_queue,
     the_wait_can_change_its_task,
     a_wait_that_was_ready_is_ready_again_and_takes_nothing,
+    a_leaked_wait_keeps_its_place,
     a_waker_may_notify_when_it_is_woken,
     a_waker_may_notify_when_it_is_dropped,
     a_waker_may_drop_other_waits_when_it_is_woken,
@@ -381,6 +358,17 @@ fn a_wait_that_was_ready_is_ready_again_and_takes_nothing<B: Backend>() {
         assert!(poll(&mut wait, &task).is_ready());
     }
     assert!(poll(&mut notify.notified(), &task).is_ready(), "the permit");
+}
+
+fn a_leaked_wait_keeps_its_place<B: Backend>() {
+    let (notify, task) = pair::<B>();
+    std::mem::forget(queued(&notify, &task));
+    let mut second = queued(&notify, &task);
+    notify.notify_one();
+    assert!(poll(&mut second, &task).is_pending());
+    notify.notify_one();
+    assert!(poll(&mut second, &task).is_ready());
+    assert_eq!(notify.granted(), 1);
 }
 
 fn a_waker_may_notify_when_it_is_woken<B: Backend>() {

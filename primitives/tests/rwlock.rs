@@ -19,31 +19,7 @@ use reveille::{
 };
 
 use support::probe::{Event, Probe};
-use support::{panic_of, poll};
-
-/// Makes of each generic test one for each backend.
-macro_rules! on_every_backend {
-    ($($test:ident),* $(,)?) => { $(
-        mod $test {
-            use super::*;
-
-            #[test]
-            fn on_native() {
-                super::$test::<Native>();
-            }
-
-            #[test]
-            fn on_local() {
-                super::$test::<Local>();
-            }
-
-            #[test]
-            fn on_spin() {
-                super::$test::<Spin>();
-            }
-        }
-    )* };
-}
+use support::{on_every_backend, panic_of, poll};
 
 on_every_backend![
     readers_read_together,
@@ -67,6 +43,8 @@ on_every_backend![
     one_reader_may_be_an_upgradable_one,
     a_waker_that_panics_costs_nobody_else_the_lock,
     a_leaked_reader_keeps_writers_out_and_readers_in,
+    a_leaked_writer_keeps_everybody_out,
+    a_leaked_upgradable_reader_lets_readers_in_alone,
     debug_output_names_what_is_known,
 ];
 
@@ -362,6 +340,20 @@ fn a_leaked_reader_keeps_writers_out_and_readers_in<B: Backend>() {
     assert!(lock.try_write().is_err());
 }
 
+fn a_leaked_writer_keeps_everybody_out<B: Backend>() {
+    let (lock, task) = (lock::<B>(), Probe::new());
+    std::mem::forget(lock.try_write().unwrap());
+    assert!(lock.try_read().is_err() && lock.try_write().is_err());
+    assert!(poll(&mut lock.read(), &task).is_pending());
+}
+
+fn a_leaked_upgradable_reader_lets_readers_in_alone<B: Backend>() {
+    let lock = lock::<B>();
+    std::mem::forget(lock.try_upgradable_read().unwrap());
+    assert!(lock.try_read().is_ok());
+    assert!(lock.try_upgradable_read().is_err() && lock.try_write().is_err());
+}
+
 fn debug_output_names_what_is_known<B: Backend>() {
     let (lock, task) = (lock::<B>(), Probe::new());
     let writes = lock.try_write().unwrap();
@@ -437,6 +429,26 @@ fn polling_after_the_end_panics_with_the_name() {
         panic.as_deref(),
         Some("RwLockUpgradableReadGuard::upgrade polled after it was ready")
     );
+}
+
+/// They block the thread, as documented: whoever unlocks must be on another.
+#[test]
+fn blocking_calls_within_an_executor_block_their_thread() {
+    let lock = Arc::new(RwLock::new(0));
+    let writes = lock.clone().try_write_owned().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while lock.waiting() == 0 {
+                thread::yield_now();
+            }
+            drop(writes);
+        });
+        reveille_executor::block_on(async {
+            assert_eq!(*lock.blocking_read(), 0);
+            *lock.blocking_write() += 1;
+        });
+    });
+    assert_eq!(*lock.try_read().unwrap(), 1);
 }
 
 #[test]

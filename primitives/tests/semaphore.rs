@@ -16,31 +16,7 @@ use reveille::semaphore::{Acquire, Permit};
 use reveille::{AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError};
 
 use support::probe::{Event, Probe};
-use support::{panic_of, poll};
-
-/// Makes of each generic test one for each backend.
-macro_rules! on_every_backend {
-    ($($test:ident),* $(,)?) => { $(
-        mod $test {
-            use super::*;
-
-            #[test]
-            fn on_native() {
-                super::$test::<Native>();
-            }
-
-            #[test]
-            fn on_local() {
-                super::$test::<Local>();
-            }
-
-            #[test]
-            fn on_spin() {
-                super::$test::<Spin>();
-            }
-        }
-    )* };
-}
+use support::{on_every_backend, panic_of, poll};
 
 on_every_backend![
     permits_are_acquired_and_given_back,
@@ -699,12 +675,12 @@ fn a_waker_may_use_the_semaphore_when_it_is_woken<B: Backend>() {
     assert_eq!(semaphore.available_permits(), 4);
 }
 
-/// A semaphore of one permit, which a waker of `task` gives back at the next
+/// A semaphore of three permits, which a waker of `task` gives back at the next
 /// `event`.
 fn released_by<B: Backend>(task: &Probe, event: Event) -> Arc<Semaphore<B>> {
-    let semaphore = Arc::new(strict::<B>(1));
-    let permit = semaphore.clone().try_acquire_owned().unwrap();
-    task.on(event, move || drop(permit));
+    let semaphore = Arc::new(strict::<B>(3));
+    let permits = semaphore.clone().try_acquire_many_owned(3).unwrap();
+    task.on(event, move || drop(permits));
     semaphore
 }
 
@@ -758,14 +734,19 @@ fn a_waker_that_panics_costs_nobody_else_the_word_of_the_close<B: Backend>() {
 }
 
 fn permits_acquired_by_a_poll_that_panics_are_not_lost<B: Backend>() {
-    let task = Probe::new();
-    let semaphore = released_by::<B>(&task, Event::Clone);
-    let mut acquire = semaphore.acquire();
-    task.panic_on(Event::Drop);
-    let message = panic_of(|| drop(poll(&mut acquire, &task)));
-    assert_eq!(message.as_deref(), Some("the waker's Drop panics"));
-    drop(acquire);
-    assert_eq!(semaphore.available_permits(), 1);
+    for polled_again in [false, true] {
+        let task = Probe::new();
+        let semaphore = released_by::<B>(&task, Event::Clone);
+        let mut acquire = semaphore.acquire_up_to(1, 2);
+        task.panic_on(Event::Drop);
+        let message = panic_of(|| drop(poll(&mut acquire, &task)));
+        assert_eq!(message.as_deref(), Some("the waker's Drop panics"));
+        if polled_again {
+            assert_eq!(acquired(&mut acquire, &task).num_permits(), 2);
+        }
+        drop(acquire);
+        assert_eq!(semaphore.available_permits(), 3);
+    }
 }
 
 fn leaked_permits_are_gone<B: Backend>() {

@@ -10,42 +10,19 @@ use std::future::{Ready, pending, ready};
 use std::mem::size_of;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 
 use reveille::protocol::{Backend, DefaultBackend, Local, Native, Spin, WakeList};
 use reveille::time::error::Elapsed;
 use reveille::time::{
-    Advance, DelayQueue, Duration, Expired, Instant, Interval, Key, MissedTickBehavior,
+    Advance, Clock, DelayQueue, Duration, Expired, Instant, Interval, Key, MissedTickBehavior,
     NextExpired, RealClock, Sleep, Tick, Timeout, Timers, VirtualClock,
 };
 use reveille::{Mutex, Notify, Semaphore, oneshot};
 
 use support::probe::{Event, Probe};
-use support::{panic_of, poll};
-
-/// Makes of each generic test one for each backend.
-macro_rules! on_every_backend {
-    ($($test:ident),* $(,)?) => { $(
-        mod $test {
-            use super::*;
-
-            #[test]
-            fn on_native() {
-                super::$test::<Native>();
-            }
-
-            #[test]
-            fn on_local() {
-                super::$test::<Local>();
-            }
-
-            #[test]
-            fn on_spin() {
-                super::$test::<Spin>();
-            }
-        }
-    )* };
-}
+use support::{on_every_backend, panic_of, poll};
 
 on_every_backend![
     a_sleep_ends_at_its_deadline_and_not_before,
@@ -79,6 +56,7 @@ on_every_backend![
     a_timeout_ends_at_its_deadline,
     a_timeout_goes_on_after_its_deadline,
     an_interval_ticks_now_and_every_period,
+    an_interval_that_ticks_waits_for_nothing,
     an_interval_is_reset,
     an_interval_reset_while_it_waits_wakes_its_task,
     an_interval_needs_a_period,
@@ -742,6 +720,30 @@ fn an_interval_ticks_now_and_every_period<B: Backend>() {
     clock.advance_to(at(100));
     assert_eq!(poll(&mut interval.tick(), &task), Poll::Ready(at(100)));
     drop(interval);
+}
+
+/// A clock that goes on without its timers being told.
+#[derive(Clone, Default)]
+struct Untold(Arc<AtomicU64>);
+
+impl Clock for Untold {
+    fn now(&self) -> Instant {
+        Instant::ORIGIN + Duration::from_millis(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// The tick is due by the clock and has not fired: its waker goes with it.
+fn an_interval_that_ticks_waits_for_nothing<B: Backend>() {
+    let (clock, task) = (Untold::default(), Probe::new());
+    let timers = Timers::<B>::new_in(clock.clone(), Duration::from_nanos(1));
+    let mut interval = timers.interval_at(at(1), MS);
+    assert_eq!(poll(&mut interval.tick(), &task), Poll::Pending);
+    clock.0.store(1, Ordering::Relaxed);
+    assert_eq!(poll(&mut interval.tick(), &task), Poll::Ready(at(1)));
+    assert_eq!((task.kept(), timers.waiting()), (0, 0));
+    clock.0.store(9, Ordering::Relaxed);
+    timers.fire();
+    assert_eq!(task.wakes(), 0);
 }
 
 fn an_interval_is_reset<B: Backend>() {

@@ -62,8 +62,11 @@ fn drives<F: Future>(timers: &Timers, future: F) -> F::Output {
     }
 }
 
-/// Each of the ways to drive, with a future that is given its timers.
-fn each_way(test: fn(&Timers, &dyn Fn(Pin<&mut dyn Future<Output = ()>>))) {
+/// Runs a future, with timers that are driven.
+type Runs<'a> = dyn Fn(Pin<&mut dyn Future<Output = ()>>) + 'a;
+
+/// Each of the ways to drive.
+fn each_way(test: fn(&Timers, &Runs<'_>)) {
     returns("driven by its own loop", move || {
         let timers = Timers::new(RealClock);
         test(&timers, &|future| drives(&timers, future));

@@ -18,6 +18,8 @@ enum Op {
     Remove(usize),
     /// Moves the time on, and pops at most so many.
     Fire(u64, usize),
+    /// Pops what was due so long ago: who fires may have been overtaken.
+    FireBehind(u64),
     /// Moves the time to the next deadline, and pops everything.
     FireNext,
 }
@@ -128,6 +130,9 @@ impl Pair {
             Op::Fire(ahead, at_most) => {
                 self.fire(self.now.saturating_add(ahead), at_most);
             }
+            Op::FireBehind(behind) => {
+                self.fire(self.now.saturating_sub(behind), usize::MAX);
+            }
             Op::FireNext => {
                 if let Some(next) = self.wheel.next_deadline() {
                     assert!(self.fire(next.max(self.now), usize::MAX));
@@ -182,6 +187,7 @@ fn op() -> impl Strategy<Value = Op> {
         // Rarely far: then everything is due at once.
         2 => (ahead(), 1..9usize).prop_map(|(ahead, at_most)| Op::Fire(ahead >> 16, at_most)),
         1 => ahead().prop_map(|ahead| Op::Fire(ahead, usize::MAX)),
+        1 => ahead().prop_map(Op::FireBehind),
         2 => Just(Op::FireNext),
     ]
 }

@@ -258,6 +258,7 @@ mod program;
 mod quiet;
 mod registry;
 mod run;
+mod soak;
 mod spec;
 mod specimens;
 mod subject;

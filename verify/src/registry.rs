@@ -2,6 +2,7 @@
 
 use crate::plan::{Mode, Plan, Profile};
 use crate::run::{Entry, Of};
+use crate::soak::Soak;
 use crate::specimens::{
     barrier, condvar, mutex, notify, once_cell, oneshot, rwlock, semaphore, set_once, sleep,
     timeout,
@@ -162,6 +163,11 @@ pub(crate) fn subjects() -> Vec<Named> {
             name: "delay-queue".to_owned(),
             about: "reveille::time::DelayQueue: values, in the order of their deadlines",
             entry: Box::new(Of(DelayQueues)),
+        },
+        Named {
+            name: "soak".to_owned(),
+            about: "all of them, by thousands of tasks on tokio's runtime (stress only)",
+            entry: Box::new(Soak),
         },
     ]
 }

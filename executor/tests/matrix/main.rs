@@ -22,6 +22,10 @@ macro_rules! matrix {
             use super::$check as check;
             use crate::{executors, support::in_time};
 
+            #[test] fn local() { in_time(|| check(&reveille_executor::LocalExecutor::new())); }
+            #[test] fn simulation() { in_time(|| check(&executors::simulation())); }
+            #[test] fn pool_of_one() { in_time(|| check(&executors::pool(1))); }
+            #[test] fn pool_of_two() { in_time(|| check(&executors::pool(2))); }
             #[test] fn threads() { in_time(|| check(&reveille_executor::Threads)); }
             #[test] fn tokio_current_thread() { in_time(|| check(&executors::tokio_current_thread())); }
             #[test] fn tokio_multi_thread() { in_time(|| check(&executors::tokio_multi_thread())); }
@@ -46,7 +50,15 @@ mod executors {
     use std::future::pending;
     use std::thread;
 
-    use reveille_executor::block_on;
+    use reveille_executor::{Simulation, ThreadPool, block_on};
+
+    pub(crate) fn simulation() -> Simulation {
+        Simulation::builder().seed(7).with_threads().build()
+    }
+
+    pub(crate) fn pool(workers: usize) -> ThreadPool {
+        ThreadPool::builder().workers(workers).build()
+    }
 
     pub(crate) fn tokio_current_thread() -> tokio::runtime::Runtime {
         tokio::runtime::Builder::new_current_thread()

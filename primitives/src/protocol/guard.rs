@@ -23,7 +23,7 @@ use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use core::task::{Context, Poll};
 
-use super::{Acquiring, Backend, Permits, Request, SharedBackend, Witness};
+use super::{Acquiring, Backend, Holders, Holding, Permits, Request, SharedBackend, Site, Witness};
 
 /// A value that is reached only through guards: of which shares, `A` says.
 pub struct Guarded<T: ?Sized, B: Backend, A = Alone> {
@@ -46,6 +46,7 @@ pub struct Core<B: Backend> {
     /// How many permits there are.
     all: usize,
     witness: Witness<B>,
+    holders: Holders<B>,
 }
 
 // SAFETY: it hands the value from thread to thread, to one holder at a time.
@@ -61,6 +62,7 @@ impl<T, B: Backend, A> Guarded<T, B, A> {
         permits: Permits<B>,
         all: usize,
         witness: Witness<B>,
+        holders: Holders<B>,
         value: T,
     ) -> Self {
         assert!(all > 0, "a lock that nobody can hold: it needs a permit");
@@ -69,6 +71,7 @@ impl<T, B: Backend, A> Guarded<T, B, A> {
                 permits,
                 all,
                 witness,
+                holders,
             },
             access: PhantomData,
             value: UnsafeCell::new(value),
@@ -84,6 +87,12 @@ impl<T, B: Backend, A> Guarded<T, B, A> {
 impl<T: ?Sized, B: Backend, A> Guarded<T, B, A> {
     pub(crate) fn permits(&self) -> &Permits<B> {
         &self.core.permits
+    }
+
+    /// Where each who holds the value took it.
+    #[cfg(feature = "locations")]
+    pub(crate) fn holders(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
+        self.core.holders.locations()
     }
 
     /// The value, by exclusive borrow.
@@ -220,36 +229,37 @@ unsafe impl<B: Backend> Hold for &Core<B> {
     }
 }
 
-// SAFETY: a core is borrowed with the value it is in.
-unsafe impl<'a, T: ?Sized, B: Backend, A> Hold for &'a Guarded<T, B, A> {
-    type Backend = B;
-    type Narrow = &'a Core<B>;
-
-    #[inline]
-    fn core(&self) -> &Core<B> {
-        &self.core
-    }
-
-    #[inline]
-    fn narrow(self) -> &'a Core<B> {
-        &self.core
-    }
-}
-
-// SAFETY: a shared borrow is of one value.
-unsafe impl<T: ?Sized, B: Backend, A> Pointer for &Guarded<T, B, A> {
-    type Value = T;
-    type Access = A;
-
-    #[inline]
-    fn guarded(&self) -> &Guarded<T, B, A> {
-        self
-    }
-}
-
-/// A primitive that is a guarded value, and is held by `Arc`.
-macro_rules! owned_pointer {
+/// A primitive that is a guarded value, and is held by borrow or by `Arc`.
+macro_rules! pointers {
     ($primitive:ident, $access:ty) => {
+        // SAFETY: a core is borrowed with the primitive it is in.
+        unsafe impl<'a, T: ?Sized, B: Backend> Hold for &'a crate::$primitive<T, B> {
+            type Backend = B;
+            type Narrow = &'a Core<B>;
+
+            #[inline]
+            fn core(&self) -> &Core<B> {
+                &self.guarded.core
+            }
+
+            #[inline]
+            fn narrow(self) -> &'a Core<B> {
+                &self.guarded.core
+            }
+        }
+
+        // SAFETY: a shared borrow is of one primitive, and that has its value in
+        // a field of its own.
+        unsafe impl<T: ?Sized, B: Backend> Pointer for &crate::$primitive<T, B> {
+            type Value = T;
+            type Access = $access;
+
+            #[inline]
+            fn guarded(&self) -> &Guarded<T, B, $access> {
+                &self.guarded
+            }
+        }
+
         // SAFETY: it stays what it is.
         unsafe impl<T: ?Sized, B: Backend> Hold for Arc<crate::$primitive<T, B>> {
             type Backend = B;
@@ -266,8 +276,7 @@ macro_rules! owned_pointer {
             }
         }
 
-        // SAFETY: an `Arc` keeps one primitive, and that has its value in a
-        // field of its own.
+        // SAFETY: as by borrow.
         unsafe impl<T: ?Sized, B: Backend> Pointer for Arc<crate::$primitive<T, B>> {
             type Value = T;
             type Access = $access;
@@ -280,13 +289,14 @@ macro_rules! owned_pointer {
     };
 }
 
-owned_pointer!(Mutex, Alone);
-owned_pointer!(RwLock, Together);
+pointers!(Mutex, Alone);
+pointers!(RwLock, Together);
 
 /// A guard over the value, or over a part of it.
 pub struct Guard<V: ?Sized, H: Hold, S: Share> {
     value: NonNull<V>,
     hold: H,
+    held: Holding,
     share: PhantomData<S>,
     /// As `&mut V`: invariant.
     value_type: PhantomData<*mut V>,
@@ -308,7 +318,7 @@ impl<V: ?Sized, H: Hold, S: Share> Guard<V, H, S> {
     ///
     /// Its share of the permits has been taken, for this guard.
     #[inline]
-    unsafe fn new(pointer: H) -> Self
+    unsafe fn new(pointer: H, site: Site) -> Self
     where
         H: Pointer<Value = V>,
     {
@@ -316,6 +326,7 @@ impl<V: ?Sized, H: Hold, S: Share> Guard<V, H, S> {
         Self {
             // SAFETY: a cell's pointer is not null.
             value: unsafe { NonNull::new_unchecked(value) },
+            held: pointer.core().holders.enter(site),
             hold: pointer,
             share: PhantomData,
             value_type: PhantomData,
@@ -323,19 +334,21 @@ impl<V: ?Sized, H: Hold, S: Share> Guard<V, H, S> {
     }
 
     /// Takes its share of the permits, if they are there.
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub(crate) fn try_new(pointer: H) -> Option<Self>
     where
         H: Pointer<Value = V>,
         S: Of<H::Access>,
     {
+        let site = Site::here();
         let Core { permits, all, .. } = pointer.core();
         let taken = match S::IS_ALL {
             true => permits.try_take_all(*all),
             false => permits.try_take(Request::exactly(S::of(*all))).is_ok(),
         };
         // SAFETY: they have just been taken.
-        taken.then(|| unsafe { Self::new(pointer) })
+        taken.then(|| unsafe { Self::new(pointer, site) })
     }
 
     /// Forgets what it can of the value's type.
@@ -350,11 +363,12 @@ impl<V: ?Sized, H: Hold, S: Share> Guard<V, H, S> {
     where
         S: Contains<L>,
     {
-        let (value, hold) = self.into_parts();
+        let (value, hold, held) = self.into_parts();
         // First the guard: a waker that panics is woken by what follows.
         let guard = Guard {
             value,
             hold,
+            held,
             share: PhantomData::<L>,
             value_type: PhantomData,
         };
@@ -370,10 +384,11 @@ impl<V: ?Sized, H: Hold, S: Share> Guard<V, H, S> {
     /// The same share over another place, which is a part of the one before.
     #[inline]
     fn with_value<W: ?Sized>(self, value: NonNull<W>) -> Guard<W, H::Narrow, S> {
-        let (_, hold) = self.into_parts();
+        let (_, hold, held) = self.into_parts();
         Guard {
             value,
             hold: hold.narrow(),
+            held,
             share: PhantomData,
             value_type: PhantomData,
         }
@@ -381,10 +396,15 @@ impl<V: ?Sized, H: Hold, S: Share> Guard<V, H, S> {
 
     /// The parts of a guard whose permits the caller keeps.
     #[inline]
-    fn into_parts(self) -> (NonNull<V>, H) {
-        let this = ManuallyDrop::new(self);
+    fn into_parts(self) -> (NonNull<V>, H, Holding) {
+        let mut this = ManuallyDrop::new(self);
+        let held = core::mem::take(&mut this.held);
         // SAFETY: `this` is not used again and not dropped.
-        (this.value, unsafe { core::ptr::read(&raw const this.hold) })
+        (
+            this.value,
+            unsafe { core::ptr::read(&raw const this.hold) },
+            held,
+        )
     }
 }
 
@@ -480,10 +500,11 @@ impl<V: ?Sized, H: Hold> Guard<V, H, Half> {
     ///
     /// The rest of the permits has been taken, for this guard.
     unsafe fn upgraded(self) -> Guard<V, H, All> {
-        let (value, hold) = self.into_parts();
+        let (value, hold, held) = self.into_parts();
         Guard {
             value,
             hold,
+            held,
             share: PhantomData,
             value_type: PhantomData,
         }
@@ -491,11 +512,11 @@ impl<V: ?Sized, H: Hold> Guard<V, H, Half> {
 }
 
 /// Forgets the type of the whole value.
-impl<'a, T: ?Sized, V: ?Sized, B: Backend, A, S: Share> From<Guard<V, &'a Guarded<T, B, A>, S>>
+impl<'a, T: ?Sized, V: ?Sized, B: Backend, S: Share> From<Guard<V, &'a crate::RwLock<T, B>, S>>
     for Guard<V, &'a Core<B>, S>
 {
     #[inline]
-    fn from(guard: Guard<V, &'a Guarded<T, B, A>, S>) -> Self {
+    fn from(guard: Guard<V, &'a crate::RwLock<T, B>, S>) -> Self {
         guard.narrow()
     }
 }
@@ -531,7 +552,13 @@ impl<V: ?Sized, H: Hold> DerefMut for Guard<V, H, All> {
 impl<V: ?Sized, H: Hold, S: Share> Drop for Guard<V, H, S> {
     #[inline]
     fn drop(&mut self) {
-        let Core { permits, all, .. } = self.hold.core();
+        let Core {
+            permits,
+            all,
+            holders,
+            ..
+        } = self.hold.core();
+        holders.leave(&mut self.held);
         match S::IS_ALL {
             true => permits.release_all(*all),
             false => permits.release(S::of(*all)),
@@ -549,6 +576,7 @@ pub struct AcquireGuard<P: Pointer, S: Of<P::Access>> {
 }
 
 impl<P: Pointer, S: Of<P::Access>> AcquireGuard<P, S> {
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub(crate) fn new(pointer: P) -> Self {
         Self {
@@ -588,7 +616,7 @@ impl<P: Pointer, S: Of<P::Access>> AcquireGuard<P, S> {
         let pointer = self.pointer.take().expect("it was there a moment ago");
         // SAFETY: `acquiring` asks for the share's permits, of this pointer's
         // value and no other, and has been given them just now.
-        Poll::Ready(unsafe { Guard::new(pointer) })
+        Poll::Ready(unsafe { Guard::new(pointer, self.acquiring.site()) })
     }
 }
 
@@ -612,6 +640,7 @@ pub struct UpgradeGuard<V: ?Sized, H: Hold> {
 }
 
 impl<V: ?Sized, H: Hold> UpgradeGuard<V, H> {
+    #[cfg_attr(feature = "locations", track_caller)]
     pub(crate) fn new(guard: Guard<V, H, Half>) -> Self {
         Self {
             guard: Some(guard),

@@ -58,9 +58,13 @@ mod permits;
 mod settled;
 #[cfg(feature = "shuttle")]
 mod shuttle;
+mod site;
 mod spin;
+#[cfg(feature = "std")]
+mod task;
 mod waiters;
 mod wake;
+mod within;
 mod witness;
 mod word;
 
@@ -86,8 +90,17 @@ pub use self::permits::{Acquiring, Closed, Permits, Refused, Request, describe_p
 pub use self::settled::{Queues, SETTLED, Settled};
 #[cfg(feature = "shuttle")]
 pub use self::shuttle::{Shuttle, ShuttleLock, ShuttlePark};
+#[cfg(feature = "locations")]
+pub use self::site::Places;
+pub use self::site::{Holders, Holding, Site};
 pub use self::spin::{Spin, SpinAtomics, SpinLot, SpinPark};
+#[cfg(feature = "std")]
+pub use self::task::{
+    Abort, Description, Failure, Held, Join, Name, Outcome, Ran, Runnable, Schedule, local_task,
+    task,
+};
 pub use self::waiters::{Horizon, Waiter, Waiters};
 pub use self::wake::{Caller, WakeList, WakerSlot};
+pub use self::within::Within;
 pub use self::witness::Witness;
 pub use self::word::{Atomics, Lot, Word, WordLock};

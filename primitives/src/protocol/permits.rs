@@ -28,7 +28,7 @@ use core::task::{Context, Poll};
 
 #[cfg(not(loom))]
 use super::DefaultBackend;
-use super::{Backend, Bits, Section, StateLock, Waiter, Waiters};
+use super::{Backend, Bits, Section, Site, StateLock, Waiter, Waiters};
 
 const QUEUED: Bits = Bits::new(1);
 const CLOSED: Bits = Bits::new(1 << 1);
@@ -243,6 +243,12 @@ impl<B: Backend> Permits<B> {
                 section.state.waiters.called(),
             )
         })
+    }
+
+    /// Where each who waits began to.
+    #[cfg(feature = "locations")]
+    pub(crate) fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
+        self.lock.with(|section| section.state.waiters.locations())
     }
 
     /// Takes permits without waiting: one compare-exchange.
@@ -464,6 +470,7 @@ impl<B: Backend> core::fmt::Debug for Permits<B> {
 #[derive(Debug)]
 pub struct Acquiring {
     stage: Stage,
+    site: Site,
 }
 
 #[derive(Debug)]
@@ -477,11 +484,19 @@ enum Stage {
 }
 
 impl Acquiring {
+    #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub(crate) const fn new() -> Self {
         Self {
             stage: Stage::Created,
+            site: Site::here(),
         }
+    }
+
+    /// Where it was asked for.
+    #[inline]
+    pub(crate) const fn site(&self) -> Site {
+        self.site
     }
 
     /// Polls for the permits. Ready once: a later poll is a mistake of the
@@ -597,9 +612,9 @@ impl Acquiring {
                     let waiter = match urgent {
                         true => {
                             new_first(bits);
-                            state.waiters.push_first(wait)
+                            state.waiters.push_first(self.site, wait)
                         }
-                        false => state.waiters.push(wait),
+                        false => state.waiters.push(self.site, wait),
                     };
                     self.stage = Stage::Queued(waiter);
                     bits.insert(QUEUED);

@@ -25,7 +25,7 @@ use core::mem::MaybeUninit;
 use core::task::{Context, Poll};
 
 use super::{
-    Backend, Bits, Caller, Cell, DefaultBackend, Section, SharedBackend, StateLock, Waiter,
+    Backend, Bits, Caller, Cell, DefaultBackend, Section, SharedBackend, Site, StateLock, Waiter,
     Waiters, WakeList,
 };
 
@@ -38,14 +38,14 @@ use super::{
 ///
 /// ```
 /// use core::task::{Context, Poll, Waker};
-/// use reveille::protocol::{Bits, Native, Settled, Waiters};
+/// use reveille::protocol::{Bits, Native, Settled, Site, Waiters};
 ///
 /// let settled = Settled::<u32, Waiters<()>, Native>::new_in(Waiters::new());
 /// let mut cx = Context::from_waker(Waker::noop());
-/// let mut waiter = None;
-/// assert_eq!(settled.poll_wait(&mut waiter, &mut cx), Poll::Pending);
+/// let (mut waiter, site) = (None, Site::here());
+/// assert_eq!(settled.poll_wait(&mut waiter, site, &mut cx), Poll::Pending);
 /// assert_eq!(settled.settle(7, |_| Some(Bits::EMPTY)), Ok(&7));
-/// assert_eq!(settled.poll_wait(&mut waiter, &mut cx), Poll::Ready(&7));
+/// assert_eq!(settled.poll_wait(&mut waiter, site, &mut cx), Poll::Ready(&7));
 /// assert_eq!(settled.get(), Some(&7));
 /// ```
 pub struct Settled<T, S, B: Backend = DefaultBackend> {
@@ -271,9 +271,15 @@ impl<T, S: Queues, B: Backend> Settled<T, S, B> {
         }
     }
 
-    /// Waits for the value, with a place in the queue that `waiter` remembers.
+    /// Waits for the value, with a place in the queue that `waiter` remembers, as
+    /// one that began at `site`.
     #[inline]
-    pub fn poll_wait(&self, waiter: &mut Option<Waiter>, cx: &mut Context<'_>) -> Poll<&T> {
+    pub fn poll_wait(
+        &self,
+        waiter: &mut Option<Waiter>,
+        site: Site,
+        cx: &mut Context<'_>,
+    ) -> Poll<&T> {
         if waiter.is_none()
             && let Some(value) = self.get()
         {
@@ -288,11 +294,17 @@ impl<T, S: Queues, B: Backend> Settled<T, S, B> {
                     }
                     return Poll::Ready(());
                 }
-                let waiter = waiter.get_or_insert_with(|| waits.push(()));
+                let waiter = waiter.get_or_insert_with(|| waits.push(site, ()));
                 caller.register(waits.waker(waiter));
                 Poll::Pending
             })
             .map(|()| self.value())
+    }
+
+    /// Where each who waits for the value began to.
+    #[cfg(feature = "locations")]
+    pub(crate) fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
+        self.lock.with(|section| section.state.waits().locations())
     }
 
     /// Gives up the place in the queue.

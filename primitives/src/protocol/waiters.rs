@@ -24,6 +24,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::{Index, IndexMut};
 
+use super::Site;
 use super::wake::{WakeList, WakerSlot};
 
 /// A waiter: its place in the slab.
@@ -58,6 +59,11 @@ struct Entry<D> {
     ticket: u64,
     listed: bool,
     waker: WakerSlot,
+    #[cfg_attr(
+        not(feature = "locations"),
+        expect(dead_code, reason = "there is nothing in it to be read")
+    )]
+    site: Site,
     /// None in a free entry.
     data: Option<D>,
 }
@@ -100,15 +106,16 @@ impl<D> Waiters<D> {
         self.turn == NONE
     }
 
-    /// Puts a waiter at the end of the queue. It has no waker yet.
+    /// Puts a waiter at the end of the queue, with the place where it began to
+    /// wait. It has no waker yet.
     ///
     /// # Panics
     ///
     /// Panics where there are 2^32 - 1 waiters.
-    pub fn push(&mut self, data: D) -> Waiter {
+    pub fn push(&mut self, site: Site, data: D) -> Waiter {
         let ticket = self.ticket;
         self.ticket += 1;
-        self.insert(ticket, NONE, data)
+        self.insert(ticket, NONE, site, data)
     }
 
     /// Puts a waiter before all who are queued. It has no waker yet.
@@ -116,18 +123,18 @@ impl<D> Waiters<D> {
     /// # Panics
     ///
     /// As for [`push`](Self::push).
-    pub fn push_first(&mut self, data: D) -> Waiter {
+    pub fn push_first(&mut self, site: Site, data: D) -> Waiter {
         match self.turn {
-            NONE => self.push(data),
+            NONE => self.push(site, data),
             turn => {
                 let ticket = self.entry(turn).ticket;
-                self.insert(ticket, turn, data)
+                self.insert(ticket, turn, site, data)
             }
         }
     }
 
     /// Puts a waiter into the list, before `next`, or at its end.
-    fn insert(&mut self, ticket: u64, next: u32, data: D) -> Waiter {
+    fn insert(&mut self, ticket: u64, next: u32, site: Site, data: D) -> Waiter {
         let previous = match next {
             NONE => self.last,
             next => self.entry(next).previous,
@@ -138,6 +145,7 @@ impl<D> Waiters<D> {
             ticket,
             listed: true,
             waker: WakerSlot::new(),
+            site,
             data: Some(data),
         };
         self.queued += 1;
@@ -247,6 +255,20 @@ impl<D> Waiters<D> {
         entry.next = free;
         wakes.discard(&mut entry.waker);
         entry.data.take().expect("a waiter is removed once")
+    }
+
+    /// Where each of them began to wait, the first first; also of those who have
+    /// been called and have not seen it.
+    #[cfg(feature = "locations")]
+    #[must_use]
+    pub fn locations(&self) -> Vec<&'static core::panic::Location<'static>> {
+        let mut waiters: Vec<_> = self
+            .slab
+            .iter()
+            .filter(|entry| entry.data.is_some())
+            .collect();
+        waiters.sort_by_key(|entry| entry.ticket);
+        waiters.iter().map(|entry| entry.site.location()).collect()
     }
 
     fn entry(&mut self, index: u32) -> &mut Entry<D> {

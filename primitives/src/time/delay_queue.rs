@@ -133,6 +133,17 @@ impl<T, B: Backend> DelayQueue<T, B> {
     /// # Panics
     ///
     /// Panics where the queue holds 2^32 - 2 values.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{DelayQueue, Duration};
+    ///
+    /// let mut queue = DelayQueue::new();
+    /// queue.insert(7, Duration::from_millis(1));
+    /// let expired = reveille_executor::block_on(queue.expired());
+    /// assert_eq!(expired.unwrap().into_inner(), 7);
+    /// ```
     pub fn insert(&mut self, value: T, delay: Duration) -> Key {
         self.insert_at(value, self.timers().now() + delay)
     }
@@ -142,6 +153,16 @@ impl<T, B: Backend> DelayQueue<T, B> {
     /// # Panics
     ///
     /// Panics where the queue holds 2^32 - 2 values.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{DelayQueue, Instant};
+    ///
+    /// let mut queue = DelayQueue::new();
+    /// let key = queue.insert_at(7, Instant::now());
+    /// assert!(queue.deadline(&key) <= Instant::now());
+    /// ```
     pub fn insert_at(&mut self, value: T, deadline: Instant) -> Key {
         let serial = self.serial;
         self.serial += 1;
@@ -196,6 +217,17 @@ impl<T, B: Backend> DelayQueue<T, B> {
     /// # Panics
     ///
     /// Panics where the value has come out.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{DelayQueue, Duration, Instant};
+    ///
+    /// let mut queue = DelayQueue::new();
+    /// let key = queue.insert(7, Duration::from_secs(1));
+    /// queue.reset(&key, Duration::from_secs(60));
+    /// assert!(queue.deadline(&key) > Instant::now() + Duration::from_secs(2));
+    /// ```
     #[track_caller]
     pub fn reset(&mut self, key: &Key, delay: Duration) {
         self.reset_at(key, self.timers().now() + delay);
@@ -240,6 +272,18 @@ impl<T, B: Backend> DelayQueue<T, B> {
     }
 
     /// The value that comes out next. Looks at every value of one slot of the wheel.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{DelayQueue, Duration};
+    ///
+    /// let mut queue = DelayQueue::new();
+    /// let late = queue.insert("late", Duration::from_secs(60));
+    /// let soon = queue.insert("soon", Duration::from_secs(1));
+    /// assert_eq!(queue.peek(), Some(soon));
+    /// # let _ = late;
+    /// ```
     #[must_use]
     pub fn peek(&self) -> Option<Key> {
         let timer = self.wheel.first_listed()?;
@@ -249,6 +293,19 @@ impl<T, B: Backend> DelayQueue<T, B> {
 
     /// Polls for a value whose time has come; `None` where the queue is empty. The
     /// waker is called when to poll again, after `None` too.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::task::{Context, Poll, Waker};
+    /// use reveille::time::{DelayQueue, Duration};
+    ///
+    /// let mut queue = DelayQueue::new();
+    /// let mut cx = Context::from_waker(Waker::noop());
+    /// assert!(matches!(queue.poll_expired(&mut cx), Poll::Ready(None)));
+    /// queue.insert(7, Duration::from_secs(60));
+    /// assert!(queue.poll_expired(&mut cx).is_pending());
+    /// ```
     pub fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
         loop {
             let now = self.timers().now();
@@ -280,6 +337,17 @@ impl<T, B: Backend> DelayQueue<T, B> {
     }
 
     /// Takes everything out and drops it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{DelayQueue, Duration};
+    ///
+    /// let mut queue = DelayQueue::new();
+    /// queue.insert(7, Duration::from_secs(60));
+    /// queue.clear();
+    /// assert!(queue.is_empty());
+    /// ```
     pub fn clear(&mut self) {
         let empty = Wheel::new(self.wheel.now());
         let cleared = core::mem::replace(&mut self.wheel, empty);

@@ -7,6 +7,17 @@ use core::fmt;
 
 /// The answer of a [`Timeout`](super::Timeout) whose deadline passed before its
 /// future was ready.
+///
+/// # Examples
+///
+/// ```
+/// use reveille::time::{Duration, timeout};
+///
+/// let late = timeout(Duration::from_millis(1), std::future::pending::<()>());
+/// let elapsed = reveille_executor::block_on(late).unwrap_err();
+/// assert_eq!(elapsed.to_string(), "the deadline passed before the future was ready");
+/// assert_eq!(std::io::Error::from(elapsed).kind(), std::io::ErrorKind::TimedOut);
+/// ```
 #[derive(Debug, PartialEq, Eq)]
 pub struct Elapsed(());
 

@@ -108,6 +108,21 @@ impl<B: Backend> Interval<B> {
     /// # Cancel safety
     ///
     /// Dropped before it is ready, it takes no tick.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let second = Duration::from_secs(1);
+    /// let mut interval = clock.timers().interval(second);
+    /// # reveille_executor::block_on(async {
+    /// let first = interval.tick().await;
+    /// clock.advance(second);
+    /// assert_eq!(interval.tick().await, first + second);
+    /// # });
+    /// ```
     pub fn tick(&mut self) -> Tick<'_, B> {
         Tick { interval: self }
     }
@@ -132,11 +147,37 @@ impl<B: Backend> Interval<B> {
     ///
     /// As after each of the resets, a task that waits for a tick goes on waiting,
     /// and is woken when the tick is due.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let second = Duration::from_secs(1);
+    /// let mut interval = clock.timers().interval(second);
+    /// clock.advance(second / 2);
+    /// interval.reset();
+    /// clock.advance(second);
+    /// assert_eq!(reveille_executor::block_on(interval.tick()), clock.now());
+    /// ```
     pub fn reset(&mut self) {
         self.reset_after(self.period);
     }
 
     /// Makes the next tick due now.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let hour = Duration::from_secs(3600);
+    /// let mut interval = clock.timers().interval_at(clock.now() + hour, hour);
+    /// interval.reset_immediately();
+    /// assert_eq!(reveille_executor::block_on(interval.tick()), clock.now());
+    /// ```
     pub fn reset_immediately(&mut self) {
         self.reset_after(Duration::ZERO);
     }
@@ -176,6 +217,22 @@ impl<B: Backend> Interval<B> {
     }
 
     /// Says what to do when a tick is taken late.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, Instant, MissedTickBehavior, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let mut interval = clock.timers().interval(Duration::from_secs(10));
+    /// interval.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    /// clock.advance(Duration::from_secs(25));
+    /// # reveille_executor::block_on(async {
+    /// assert_eq!(interval.tick().await, Instant::ORIGIN);
+    /// clock.advance(Duration::from_secs(5));
+    /// assert_eq!(interval.tick().await, clock.now());
+    /// # });
+    /// ```
     pub const fn set_missed_tick_behavior(&mut self, behavior: MissedTickBehavior) {
         self.missed_tick_behavior = behavior;
     }

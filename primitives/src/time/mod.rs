@@ -90,7 +90,7 @@ pub use self::delay_queue::{DelayQueue, Expired, Key, NextExpired};
 pub use self::instant::Instant;
 pub use self::interval::{Interval, MissedTickBehavior, Tick};
 pub use self::sleep::Sleep;
-pub use self::timeout::Timeout;
+pub use self::timeout::{Deadline, Timeout};
 pub use self::timers::Timers;
 pub use self::virtual_clock::{Advance, VirtualClock};
 

@@ -92,6 +92,18 @@ impl<B: Backend> Sleep<B> {
     }
 
     /// Whether it is over: whether a poll would be ready.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let sleep = clock.timers().sleep(Duration::from_secs(1));
+    /// assert!(!sleep.is_elapsed());
+    /// clock.advance(Duration::from_secs(1));
+    /// assert!(sleep.is_elapsed());
+    /// ```
     #[must_use]
     pub fn is_elapsed(&self) -> bool {
         let deadline = self.timers.tick(self.deadline);

@@ -22,7 +22,9 @@ use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::{self, Thread};
 
-use super::timers::{DEFAULT_GRANULARITY, Inner, Source};
+#[cfg(not(loom))]
+use super::timers::DEFAULT_GRANULARITY;
+use super::timers::{Inner, Source};
 use super::{Clock, RealClock, Timers};
 use crate::protocol::SharedBackend;
 
@@ -43,6 +45,16 @@ impl Timers {
 impl<B: SharedBackend> Timers<B> {
     /// As [`threaded`](Timers::threaded), over any backend and with any
     /// [granularity](Self::new_in).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::protocol::Native;
+    /// use reveille::time::{Duration, Timers};
+    ///
+    /// let timers = Timers::<Native>::threaded_in(Duration::from_micros(1));
+    /// reveille_executor::block_on(timers.sleep(Duration::from_millis(1)));
+    /// ```
     #[must_use]
     pub fn threaded_in(granularity: Duration) -> Self {
         Self::from_source(

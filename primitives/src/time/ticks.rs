@@ -53,23 +53,3 @@ impl Ticks {
         (begins && instant < Instant::MAX).then_some(instant)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn deadlines_round_up_and_times_round_down() {
-        for granularity in [1, 1000, 1 << 16, 1 << 20, u64::MAX] {
-            let ticks = Ticks::of(Duration::from_nanos(granularity));
-            assert!(ticks.granularity() <= Duration::from_nanos(granularity));
-            for nanos in [0, 1, 999, 1 << 16, (1 << 20) + 1, u64::MAX - 1, u64::MAX] {
-                let instant = Instant::from_nanos(nanos);
-                let tick = ticks.deadline(instant);
-                assert!(ticks.instant(tick).is_none_or(|begins| begins >= instant));
-                assert!(ticks.now(Instant::MAX) >= tick);
-                assert!(nanos == 0 || ticks.now(Instant::from_nanos(nanos - 1)) < tick);
-            }
-        }
-    }
-}

@@ -30,7 +30,7 @@ use core::time::Duration;
 
 use super::ticks::Ticks;
 use super::wheel::{Timer, Wheel};
-use super::{Advance, Clock, Instant, Interval, Sleep, Timeout};
+use super::{Advance, Clock, Deadline, Instant, Interval, Sleep, Timeout};
 use crate::protocol::{Backend, Bits, DefaultBackend, Section, StateLock, WakeList, WakerSlot};
 
 /// Timers: sleeps, timeouts and intervals on one clock.
@@ -78,7 +78,7 @@ pub(super) struct State {
     /// The time, if it is virtual.
     now: Instant,
     driver: WakerSlot,
-    /// The tick at which the driver wakes by itself; zero where it is awake.
+    /// The tick at which the driver wakes by itself, where its waker is registered.
     until: u64,
     /// Whether the driver is a thread that has not been started.
     unstarted: bool,
@@ -102,6 +102,16 @@ impl<B: Backend> Timers<B> {
     /// Deadlines are rounded up to ticks of this length, itself rounded down to a
     /// power of two of nanoseconds. Finer ticks are less late; timers in the same
     /// tick share one wake-up of the driver.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::protocol::Native;
+    /// use reveille::time::{Duration, RealClock, Timers};
+    ///
+    /// let timers = Timers::<Native>::new_in(RealClock, Duration::from_micros(10));
+    /// assert_eq!(timers.granularity(), Duration::from_nanos(1 << 13));
+    /// ```
     #[must_use]
     pub fn new_in(clock: impl Clock, granularity: Duration) -> Self {
         let now = clock.now();
@@ -149,40 +159,96 @@ impl<B: Backend> Timers<B> {
     }
 
     /// How many sleeps wait, or have been woken and not been polled since.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let sleep = clock.timers().sleep(Duration::from_secs(1));
+    /// assert_eq!(clock.timers().waiting(), 0); // it has not been polled
+    /// ```
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.inner.lock.with(|section| section.state.wheel.len())
     }
 
     /// Waits for so long. See [`time::sleep`](super::sleep).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let sleep = clock.timers().sleep(Duration::from_secs(1));
+    /// clock.advance(Duration::from_secs(1));
+    /// assert!(sleep.is_elapsed());
+    /// ```
     pub fn sleep(&self, duration: Duration) -> Sleep<B> {
         let now = self.now();
         Sleep::new(self.clone(), now + duration, now)
     }
 
     /// Waits until then. See [`time::sleep_until`](super::sleep_until).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let sleep = clock.timers().sleep_until(clock.now());
+    /// assert!(sleep.is_elapsed());
+    /// ```
     pub fn sleep_until(&self, deadline: Instant) -> Sleep<B> {
         Sleep::new(self.clone(), deadline, self.now())
     }
 
     /// Waits for a future, but no longer than that. See
     /// [`time::timeout`](super::timeout).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::future::pending;
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let late = clock.timers().timeout(Duration::from_secs(1), pending::<()>());
+    /// clock.advance(Duration::from_secs(1));
+    /// assert!(reveille_executor::block_on(late).is_err());
+    /// ```
     pub fn timeout<F: IntoFuture>(
         &self,
         duration: Duration,
         future: F,
     ) -> Timeout<F::IntoFuture, B> {
-        Timeout::new(future.into_future(), self.sleep(duration))
+        Timeout::new(future.into_future(), Deadline::new(self.sleep(duration)))
     }
 
     /// Waits for a future, but not past that. See
     /// [`time::timeout_at`](super::timeout_at).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let ready = clock.timers().timeout_at(clock.now(), async { 7 });
+    /// assert_eq!(reveille_executor::block_on(ready), Ok(7));
+    /// ```
     pub fn timeout_at<F: IntoFuture>(
         &self,
         deadline: Instant,
         future: F,
     ) -> Timeout<F::IntoFuture, B> {
-        Timeout::new(future.into_future(), self.sleep_until(deadline))
+        Timeout::new(
+            future.into_future(),
+            Deadline::new(self.sleep_until(deadline)),
+        )
     }
 
     /// Ticks now, and each time a period has passed. See
@@ -191,6 +257,16 @@ impl<B: Backend> Timers<B> {
     /// # Panics
     ///
     /// Panics where the period is zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let mut interval = clock.timers().interval(Duration::from_secs(1));
+    /// assert_eq!(reveille_executor::block_on(interval.tick()), clock.now());
+    /// ```
     #[track_caller]
     #[must_use]
     pub fn interval(&self, period: Duration) -> Interval<B> {
@@ -203,6 +279,18 @@ impl<B: Backend> Timers<B> {
     /// # Panics
     ///
     /// Panics where the period is zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let second = Duration::from_secs(1);
+    /// let mut interval = clock.timers().interval_at(clock.now() + second, second);
+    /// clock.advance(second);
+    /// assert_eq!(reveille_executor::block_on(interval.tick()), clock.now());
+    /// ```
     #[track_caller]
     #[must_use]
     pub fn interval_at(&self, start: Instant, period: Duration) -> Interval<B> {
@@ -214,6 +302,22 @@ impl<B: Backend> Timers<B> {
     ///
     /// A waker that panics does not keep others from being woken; the panic goes on
     /// to the caller afterwards.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::task::{Context, Waker};
+    /// use core::{future::Future, pin::pin};
+    /// use reveille::time::{Duration, RealClock, Timers};
+    ///
+    /// let timers = Timers::new(RealClock);
+    /// let mut sleep = pin!(timers.sleep(Duration::from_millis(1)));
+    /// let mut cx = Context::from_waker(Waker::noop());
+    /// assert!(sleep.as_mut().poll(&mut cx).is_pending());
+    /// std::thread::sleep(Duration::from_millis(2));
+    /// timers.fire();
+    /// assert!(sleep.as_mut().poll(&mut cx).is_ready());
+    /// ```
     pub fn fire(&self) {
         if let Source::Clock(clock) = &self.inner.source {
             let now = clock.now();
@@ -291,6 +395,15 @@ impl<B: Backend> Timers<B> {
 
     /// The first deadline that has not fired, at the end of its tick; `None` where
     /// there is none before the end of time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// assert_eq!(clock.timers().next_deadline(), None);
+    /// ```
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
         let next = self
@@ -348,10 +461,9 @@ impl<B: Backend> Timers<B> {
     /// The thread could not be started: the next sleep tries again.
     #[cfg(feature = "std")]
     pub(super) fn not_started(&self) {
-        self.inner.lock.with(|section| {
-            section.state.unstarted = true;
-            section.state.until = u64::MAX;
-        });
+        self.inner
+            .lock
+            .with(|section| section.state.unstarted = true);
     }
 }
 
@@ -380,7 +492,6 @@ impl State {
         if deadline >= self.until {
             return false;
         }
-        self.until = 0;
         wakes.wake(&mut self.driver);
         core::mem::take(&mut self.unstarted)
     }

@@ -67,6 +67,16 @@ impl VirtualClock {
     }
 
     /// A clock at any time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Advance, Duration, Instant, VirtualClock};
+    ///
+    /// let start = Instant::ORIGIN + Duration::from_secs(3600);
+    /// let clock = VirtualClock::starting_at(start, Advance::ByHand);
+    /// assert_eq!(clock.now(), start);
+    /// ```
     #[must_use]
     pub fn starting_at(start: Instant, advance: Advance) -> Self {
         Self::new_in(start, advance, Duration::from_nanos(1))
@@ -120,6 +130,18 @@ impl<B: Backend> VirtualClock<B> {
 
     /// Moves the clock to a time, and fires what is due then. One that has passed
     /// leaves it where it is.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, Instant, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let second = Instant::ORIGIN + Duration::from_secs(1);
+    /// clock.advance_to(second);
+    /// clock.advance_to(Instant::ORIGIN);
+    /// assert_eq!(clock.now(), second);
+    /// ```
     pub fn advance_to(&self, instant: Instant) {
         self.timers.fire_at(|_| Some(instant));
     }

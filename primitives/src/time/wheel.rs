@@ -221,6 +221,18 @@ impl<D> Wheel<D> {
 
     /// Gives an entry another deadline, as if it had just been inserted, whether it
     /// has been popped or not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::wheel::Wheel;
+    ///
+    /// let mut wheel = Wheel::new(0);
+    /// let timer = wheel.insert(3, ());
+    /// wheel.reset(timer, 5);
+    /// assert_eq!(wheel.pop(4), None);
+    /// assert_eq!(wheel.pop(5), Some(timer));
+    /// ```
     pub fn reset(&mut self, timer: Timer, deadline: u64) {
         self.unlink(timer.0);
         self.entry(timer.0).deadline = deadline;
@@ -229,6 +241,18 @@ impl<D> Wheel<D> {
 
     /// Takes an entry out. Its data stays in its place until that is used again:
     /// what is to be dropped with care is taken out of it before.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::wheel::Wheel;
+    ///
+    /// let mut wheel = Wheel::new(0);
+    /// let timer = wheel.insert(3, ());
+    /// wheel.remove(timer);
+    /// assert!(wheel.is_empty());
+    /// assert_eq!(wheel.pop(3), None);
+    /// ```
     pub fn remove(&mut self, timer: Timer) {
         self.unlink(timer.0);
         let free = core::mem::replace(&mut self.free, timer.0);
@@ -303,6 +327,20 @@ impl<D> Wheel<D> {
 
     /// When to pop next: the first deadline, or a time before it at which entries
     /// have to be sorted out. In constant time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::wheel::Wheel;
+    ///
+    /// let mut wheel = Wheel::new(0);
+    /// wheel.insert(1000, ());
+    /// assert_eq!(wheel.next_pop(), Some(1000));
+    /// for _ in 0..100 {
+    ///     wheel.insert(1001, ());
+    /// }
+    /// assert!(wheel.next_pop() <= Some(1000)); // to sort them out
+    /// ```
     #[must_use]
     pub fn next_pop(&self) -> Option<u64> {
         let place = self.soonest()?;

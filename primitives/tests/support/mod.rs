@@ -17,6 +17,34 @@ use std::time::Duration;
 
 use self::probe::Probe;
 
+/// Makes of each generic test one for each backend that is for use.
+#[allow(unused_macros, reason = "each test binary uses its own part")]
+macro_rules! on_every_backend {
+    ($($test:ident),* $(,)?) => { $(
+        mod $test {
+            use super::*;
+
+            #[test]
+            fn on_native() {
+                super::$test::<Native>();
+            }
+
+            #[test]
+            fn on_local() {
+                super::$test::<Local>();
+            }
+
+            #[test]
+            fn on_spin() {
+                super::$test::<Spin>();
+            }
+        }
+    )* };
+}
+
+#[allow(unused_imports, reason = "each test binary uses its own part")]
+pub(crate) use on_every_backend;
+
 /// Long enough for a loaded machine and for valgrind, short enough to be told
 /// of a deadlock rather than to wait for it.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,5 +1,6 @@
 //! Tests of what is inside; `verify/tests/` has those of what shows outside.
 
+mod alphabets;
 mod engines;
 mod enumeration;
 mod history;

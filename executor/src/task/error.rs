@@ -1,138 +1,13 @@
-//! Tasks: how one is joined, and how it fails.
-//!
-//! ```text
-//!              ready ──▶ its future is dropped ──▶ Ok(output)
-//!   running ── panics ─▶ its future is dropped ──▶ Err, is_panic
-//!              dropped by its executor ──────────▶ Err, is_cancelled
-//! ```
-//!
-//! A task gives its outcome to its handle through a `reveille::oneshot`, and a
-//! task that the executor drops takes its sender along, which is what
-//! "cancelled" means.
-//!
-//! Invariant: the future of a task is gone before its handle answers, and no
-//! panic of a task's own code reaches the executor that polls it.
+//! How a task fails.
 
 #![forbid(unsafe_code)]
 
 use std::any::Any;
 use std::error::Error;
 use std::fmt;
-use std::future::{Future, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
 use std::sync::{Mutex, PoisonError};
-use std::task::{Context, Poll, ready};
 
-use reveille::oneshot;
-use reveille::protocol::{Boxed, Native};
-
-/// Threads are at work here whatever the default backend is.
-type Outcome<T> = oneshot::Receiver<Result<T, JoinError>, Boxed<Native>>;
-
-/// The future of a spawned task's outcome.
-///
-/// Dropping it leaves the task running, and its output is dropped when it is
-/// there.
-///
-/// # Errors
-///
-/// Answers a [`JoinError`] where the task panicked or was cancelled.
-///
-/// # Cancel safety
-///
-/// Polled by reference, it loses nothing when the wait is given up.
-///
-/// # Panics
-///
-/// Polling it again after it was ready panics.
-///
-/// # Examples
-///
-/// ```
-/// use reveille_executor::{Executor, Threads, task::JoinHandle};
-///
-/// let handle: JoinHandle<u32> = Threads.spawn(async { 7 });
-/// assert_eq!(Threads.block_on(handle).unwrap(), 7);
-/// ```
-pub struct JoinHandle<T> {
-    outcome: Outcome<T>,
-}
-
-impl<T> Future for JoinHandle<T> {
-    type Output = Result<T, JoinError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        assert!(
-            !self.outcome.is_terminated(),
-            "JoinHandle polled after it was ready"
-        );
-        let outcome = ready!(Pin::new(&mut self.outcome).poll(cx));
-        Poll::Ready(outcome.unwrap_or_else(|_| Err(JoinError::cancelled())))
-    }
-}
-
-/// An output nobody came for is dropped here, and its panic is the task's.
-impl<T> Drop for JoinHandle<T> {
-    fn drop(&mut self) {
-        self.outcome.close();
-        if let Ok(unwanted) = self.outcome.try_recv() {
-            contain(|| drop(unwanted));
-        }
-    }
-}
-
-impl<T> fmt::Debug for JoinHandle<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JoinHandle").finish_non_exhaustive()
-    }
-}
-
-/// Splits a future into a task, which any executor can run, and its handle.
-pub(crate) fn joinable<F>(
-    future: F,
-) -> (
-    impl Future<Output = ()> + Send + 'static,
-    JoinHandle<F::Output>,
-)
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
-    let (handle, outcome) = oneshot::channel_in();
-    let task = async move {
-        // Dropped unfinished, the block drops its locals first, then what it
-        // captured and has not moved, in the order of first use: the future
-        // before `handle` in any case, so that the outcome comes last.
-        let mut future = pin!(Some(future));
-        let polled = poll_fn(|cx| {
-            let Some(future) = future.as_mut().as_pin_mut() else {
-                unreachable!("the future is taken out only once it has been polled to its end");
-            };
-            match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
-                Ok(poll) => poll.map(Ok),
-                Err(panic) => Poll::Ready(Err(panic)),
-            }
-        })
-        .await;
-        let dropped = catch_unwind(AssertUnwindSafe(|| future.set(None)));
-        contain(|| {
-            let outcome = polled
-                .and_then(|output| dropped.map(|()| output))
-                .map_err(JoinError::panicked);
-            // A handle that is gone refuses it, and it is dropped here.
-            drop(handle.send(outcome));
-        });
-    };
-    (task, JoinHandle { outcome })
-}
-
-/// Runs code of the task's that must not harm whoever polls or joins it: a
-/// destructor of its output, the waker of its handle. The panic hook has
-/// reported the panic when it ends here.
-fn contain(f: impl FnOnce()) {
-    drop(catch_unwind(AssertUnwindSafe(f)));
-}
+use reveille::protocol::Failure;
 
 /// Why a task has no output: it panicked, or it was cancelled.
 ///
@@ -156,6 +31,15 @@ enum Reason {
     Panicked(Mutex<Box<dyn Any + Send>>),
 }
 
+impl From<Failure> for JoinError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Cancelled => Self::cancelled(),
+            Failure::Panicked(payload) => Self::panicked(payload),
+        }
+    }
+}
+
 impl JoinError {
     pub(crate) fn cancelled() -> Self {
         Self {
@@ -169,8 +53,8 @@ impl JoinError {
         }
     }
 
-    /// Whether the task was dropped before it had finished: its executor shut
-    /// down, or dropped it.
+    /// Whether the task was dropped before it had finished: it was aborted, or its
+    /// executor shut down or dropped it.
     ///
     /// # Examples
     ///
@@ -265,7 +149,7 @@ impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.reason {
             Reason::Cancelled => f.write_str(
-                "the task was cancelled: its executor shut down or dropped it before it finished",
+                "the task was cancelled: it was aborted, or its executor dropped it before it finished",
             ),
             Reason::Panicked(payload) => {
                 let payload = payload.lock().unwrap_or_else(PoisonError::into_inner);

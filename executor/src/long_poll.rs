@@ -1,0 +1,135 @@
+//! Reporting polls that take too long.
+
+#![forbid(unsafe_code)]
+
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use reveille::protocol::{Description, Native, Ran, Runnable};
+
+use crate::task::{Id, Running};
+
+/// A poll that took longer than its executor was told to bear: while it ran, no
+/// other task did on its thread.
+///
+/// # Examples
+///
+/// A call that blocks, found by the name of its task:
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+/// use std::time::Duration;
+/// use reveille_executor::LocalExecutor;
+///
+/// let reports = Arc::new(Mutex::new(Vec::new()));
+/// let executor = LocalExecutor::builder()
+///     .on_long_poll(Duration::from_millis(5), {
+///         let reports = reports.clone();
+///         move |poll| reports.lock().unwrap().push(poll.name().map(String::from))
+///     })
+///     .build();
+/// executor.spawn_named("quick", async {});
+/// executor.spawn_named("blocks", async { std::thread::sleep(Duration::from_millis(10)) });
+/// executor.run_until_idle();
+/// assert_eq!(*reports.lock().unwrap(), [Some(String::from("blocks"))]);
+/// ```
+#[derive(Debug)]
+pub struct LongPoll {
+    description: Description,
+    duration: Duration,
+}
+
+impl LongPoll {
+    /// The number of the task.
+    #[must_use]
+    pub fn id(&self) -> Id {
+        Id::of(&self.description)
+    }
+
+    /// The name of the task, if it was given one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.description.name.as_ref().map(|name| &*name.0)
+    }
+
+    /// Where the task was spawned.
+    #[must_use]
+    pub fn location(&self) -> &'static Location<'static> {
+        self.description.location
+    }
+
+    /// How long the poll took.
+    #[must_use]
+    pub fn duration(&self) -> Duration {
+        self.duration
+    }
+}
+
+impl fmt::Display for LongPoll {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { duration, .. } = self;
+        write!(f, "task {}", self.id())?;
+        if let Some(name) = self.name() {
+            write!(f, " `{name}`")?;
+        }
+        write!(
+            f,
+            ", spawned at {}, was polled for {duration:?}",
+            self.location()
+        )
+    }
+}
+
+type Report = Arc<dyn Fn(&LongPoll) + Send + Sync>;
+
+/// How an executor runs its tasks: with a report on long polls, or without.
+#[derive(Clone, Default)]
+pub(crate) struct Polls {
+    report: Option<(Duration, Report)>,
+}
+
+impl Polls {
+    pub(crate) fn reported(
+        over: Duration,
+        report: impl Fn(&LongPoll) + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            report: Some((over, Arc::new(report))),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn run(&self, runnable: Runnable<Native>) -> Ran<Native> {
+        let _running = Running::enter(runnable.description());
+        match &self.report {
+            None => runnable.run(),
+            Some((over, report)) => Self::run_timed(runnable, *over, report),
+        }
+    }
+
+    #[cold]
+    fn run_timed(runnable: Runnable<Native>, over: Duration, report: &Report) -> Ran<Native> {
+        let description = runnable.description().clone();
+        let start = Instant::now();
+        let ran = runnable.run();
+        let duration = start.elapsed();
+        if duration > over {
+            report(&LongPoll {
+                description,
+                duration,
+            });
+        }
+        ran
+    }
+}
+
+impl fmt::Debug for Polls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let over = self.report.as_ref().map(|(over, _)| over);
+        f.debug_struct("Polls")
+            .field("reported_over", &over)
+            .finish()
+    }
+}

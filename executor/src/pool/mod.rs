@@ -1,0 +1,509 @@
+//! `ThreadPool`: tasks on several threads, which steal from one another.
+//!
+//! ```text
+//!   builder ──build──▶ running ──shutdown, drop──▶ ending: tasks are cancelled ──▶ ended
+//!                        │                             │
+//!                        └── spawn: it runs            └── spawn: cancelled at once
+//! ```
+//!
+//! The workers are in `workers`, the threads for calls that block in `blocking`.
+
+#![forbid(unsafe_code)]
+
+mod blocking;
+#[cfg(test)]
+mod models;
+mod workers;
+
+use std::fmt;
+use std::future::Future;
+use std::num::NonZero;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use reveille::protocol::{Native, Ran, task};
+
+use self::blocking::{Blocking, ToBlocking};
+use self::workers::{Worker, Workers};
+use crate::Executor;
+use crate::context::{self, Current};
+use crate::long_poll::{LongPoll, Polls};
+use crate::task::{JoinHandle, describe};
+
+/// An executor of several threads.
+///
+/// Each worker has a queue, and steals from those of others when its own is empty;
+/// one that finds nothing to do sleeps. A task that another wakes on a worker runs
+/// there next, up to three times in a row, so that two that talk to each other stay
+/// on one processor. Sleeps are driven by the timers of the process.
+///
+/// # The end
+///
+/// Dropped, or [shut down](Self::shutdown_timeout), it cancels its tasks: each
+/// future is dropped once, on a worker, at the end of its poll if it is being
+/// polled. What is spawned from then on by a [`Handle`] is cancelled at once. A call
+/// that blocks and has begun is waited for.
+///
+/// # Examples
+///
+/// ```
+/// use reveille_executor::ThreadPool;
+///
+/// let pool = ThreadPool::builder().workers(2).build();
+/// let tasks: Vec<_> = (0..10).map(|number| pool.spawn(async move { number * 2 })).collect();
+/// let sum = pool.block_on(async {
+///     let mut sum = 0;
+///     for task in tasks {
+///         sum += task.await.unwrap();
+///     }
+///     sum
+/// });
+/// assert_eq!(sum, 90);
+/// ```
+pub struct ThreadPool {
+    handle: Handle,
+    threads: Arc<Alive>,
+    /// Whether it has been ended before it is dropped.
+    ended: bool,
+}
+
+/// A handle to a [`ThreadPool`], by which to spawn on it. It does not keep the pool
+/// from ending.
+#[derive(Clone)]
+pub struct Handle {
+    workers: Arc<Workers<Native>>,
+    blocking: Arc<Blocking>,
+}
+
+/// How many workers have not ended.
+#[derive(Default)]
+struct Alive {
+    count: Mutex<usize>,
+    ended: Condvar,
+}
+
+impl ThreadPool {
+    /// A pool with a worker for each processor.
+    ///
+    /// # Panics
+    ///
+    /// Panics where the system refuses a thread.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::builder().build()
+    }
+
+    /// A pool that is to be set up first.
+    pub fn builder() -> Builder {
+        Builder {
+            workers: thread::available_parallelism().map_or(1, NonZero::get),
+            max_blocking: 512,
+            keep_alive: Duration::from_secs(10),
+            polls: Polls::default(),
+        }
+    }
+
+    /// A handle, by which tasks can spawn too.
+    #[must_use]
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Spawns a task. See [`Handle::spawn`].
+    #[track_caller]
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.handle.spawn(future)
+    }
+
+    /// Spawns a task with a name.
+    #[track_caller]
+    pub fn spawn_named<F>(&self, name: &str, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.handle.spawn_as(Some(name), future)
+    }
+
+    /// Calls a function that may block. See [`Handle::spawn_blocking`].
+    #[track_caller]
+    pub fn spawn_blocking<T: Send + 'static>(
+        &self,
+        call: impl FnOnce() -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        self.handle.spawn_blocking(call)
+    }
+
+    /// Runs a future to its end on this thread, while the workers run tasks.
+    ///
+    /// # Panics
+    ///
+    /// Panics inside a task of the pool, and inside a future that `block_on` runs on
+    /// this thread: `.await` there. A panic of the future goes on to the caller.
+    #[track_caller]
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.handle.block_on(future)
+    }
+
+    /// Ends the pool, and waits until its threads have ended, but no longer than
+    /// that. Answers whether they have.
+    ///
+    /// A thread that is in the midst of a poll, or of a call that blocks, ends after
+    /// it, whoever still waits.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use reveille_executor::ThreadPool;
+    ///
+    /// let pool = ThreadPool::builder().workers(1).build();
+    /// let handle = pool.handle().clone();
+    /// let endless = pool.spawn(std::future::pending::<()>());
+    /// assert!(pool.shutdown_timeout(Duration::from_secs(10)));
+    ///
+    /// let late = handle.spawn(async {});
+    /// for task in [endless, late] {
+    ///     assert!(reveille_executor::block_on(task).unwrap_err().is_cancelled());
+    /// }
+    /// ```
+    #[must_use = "it answers whether the threads have ended"]
+    pub fn shutdown_timeout(mut self, at_most: Duration) -> bool {
+        self.ended = true;
+        self.end(Instant::now().checked_add(at_most))
+    }
+
+    /// Ends the pool, and does not wait.
+    pub fn shutdown_background(mut self) {
+        self.ended = true;
+        self.end(Some(Instant::now()));
+    }
+
+    fn end(&self, deadline: Option<Instant>) -> bool {
+        let Handle { workers, blocking } = &self.handle;
+        workers.close();
+        blocking.close();
+        // A worker would wait for itself.
+        if workers.current().is_some() {
+            return false;
+        }
+        self.threads.wait(deadline) && blocking.wait(deadline)
+    }
+}
+
+/// Ends the pool, and waits until its threads have ended, unless it is dropped on
+/// one of them.
+impl Drop for ThreadPool {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.end(None);
+        }
+    }
+}
+
+impl Handle {
+    /// Spawns a task, which begins on some worker.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille_executor::ThreadPool;
+    ///
+    /// let pool = ThreadPool::new();
+    /// let handle = pool.handle().clone();
+    /// let outer = pool.spawn(async move {
+    ///     let inner = handle.spawn(async { 7 });
+    ///     inner.await.unwrap()
+    /// });
+    /// assert_eq!(pool.block_on(outer).unwrap(), 7);
+    /// ```
+    #[track_caller]
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.spawn_as(None, future)
+    }
+
+    #[track_caller]
+    fn spawn_as<F>(&self, name: Option<&str>, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let (runnable, held, join) = task(future, self.workers.scheduler(), describe(name));
+        self.workers.start(runnable, held);
+        JoinHandle::new(join)
+    }
+
+    /// Calls a function that may block, on a thread that is there for it.
+    ///
+    /// There are as many such threads as calls under way, up to a bound past which
+    /// calls wait; they end when there was no call for some time. A call that has
+    /// begun cannot be aborted.
+    ///
+    /// # Panics
+    ///
+    /// Panics where there is no thread for such calls yet and the system refuses one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille_executor::ThreadPool;
+    ///
+    /// let pool = ThreadPool::new();
+    /// let call = pool.handle().spawn_blocking(|| std::thread::current().id());
+    /// assert_ne!(pool.block_on(call).unwrap(), std::thread::current().id());
+    /// ```
+    #[track_caller]
+    pub fn spawn_blocking<T: Send + 'static>(
+        &self,
+        call: impl FnOnce() -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        let scheduler = ToBlocking(self.blocking.clone());
+        let (runnable, held, join) = task(async { call() }, scheduler, describe(None));
+        match self.workers.hold(held) {
+            Ok(()) => self.blocking.push(runnable),
+            Err(refused) => {
+                refused.cancel();
+            }
+        }
+        JoinHandle::new(join)
+    }
+
+    /// Whether the pool has ended: what is spawned is cancelled at once.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille_executor::ThreadPool;
+    ///
+    /// let pool = ThreadPool::new();
+    /// let handle = pool.handle().clone();
+    /// assert!(!handle.is_closed());
+    /// drop(pool);
+    /// assert!(handle.is_closed());
+    /// ```
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.workers.is_closed()
+    }
+
+    /// Runs a future to its end on this thread. See [`ThreadPool::block_on`].
+    #[track_caller]
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        assert!(
+            self.workers.current().is_none(),
+            "ThreadPool::block_on was called inside a task of the same pool, which would stop a \
+             worker while the future waits: `.await` it, or spawn it and `.await` its handle"
+        );
+        let _entered = context::enter(Current::Pool(self.clone()), self.workers.token());
+        crate::block_on(future)
+    }
+
+    /// The life of a worker.
+    fn work(&self, index: usize, polls: &Polls) {
+        let token = self.workers.token();
+        context::enter_worker(token, index);
+        let _entered = context::enter(Current::Pool(self.clone()), token);
+        let mut worker = Worker::new(self.workers.clone(), index);
+        while let Some(runnable) = worker.next() {
+            match polls.run(runnable) {
+                Ran::Waits => {}
+                Ran::Woken(runnable) => worker.again(runnable),
+                Ran::Done(key) => self.workers.done(key),
+            }
+        }
+    }
+}
+
+impl Alive {
+    fn ended(&self) {
+        *self.count.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.ended.notify_all();
+    }
+
+    fn wait(&self, deadline: Option<Instant>) -> bool {
+        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        while *count > 0 {
+            let left = deadline.map_or(Duration::from_secs(3600), |deadline| {
+                deadline.saturating_duration_since(Instant::now())
+            });
+            if left.is_zero() {
+                return false;
+            }
+            let waited = self.ended.wait_timeout(count, left);
+            count = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+}
+
+impl Executor for ThreadPool {
+    type JoinHandle<T: Send + 'static> = JoinHandle<T>;
+
+    #[track_caller]
+    fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.handle.spawn(future)
+    }
+
+    #[track_caller]
+    fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.handle.block_on(future)
+    }
+}
+
+impl Executor for Handle {
+    type JoinHandle<T: Send + 'static> = JoinHandle<T>;
+
+    #[track_caller]
+    fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        Handle::spawn(self, future)
+    }
+
+    #[track_caller]
+    fn block_on<F: Future>(&self, future: F) -> F::Output {
+        Handle::block_on(self, future)
+    }
+}
+
+impl Default for ThreadPool {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for ThreadPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThreadPool").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").finish_non_exhaustive()
+    }
+}
+
+/// Sets a [`ThreadPool`] up.
+#[derive(Debug)]
+#[must_use = "it sets a pool up, which `build` makes"]
+pub struct Builder {
+    workers: usize,
+    max_blocking: usize,
+    keep_alive: Duration,
+    polls: Polls,
+}
+
+impl Builder {
+    /// How many workers there are; by default one for each processor.
+    ///
+    /// # Panics
+    ///
+    /// Panics where there would be none.
+    #[track_caller]
+    pub fn workers(mut self, count: usize) -> Self {
+        assert!(count > 0, "a ThreadPool without workers runs nothing");
+        self.workers = count;
+        self
+    }
+
+    /// How many calls that block can be under way at a time; by default 512.
+    ///
+    /// # Panics
+    ///
+    /// Panics where it would be none.
+    #[track_caller]
+    pub fn max_blocking(mut self, count: usize) -> Self {
+        assert!(count > 0, "calls that block would wait for ever");
+        self.max_blocking = count;
+        self
+    }
+
+    /// How long a thread for calls that block waits for the next; by default ten
+    /// seconds.
+    pub fn keep_alive(mut self, at_most: Duration) -> Self {
+        self.keep_alive = at_most;
+        self
+    }
+
+    /// Reports each poll of a task that takes longer than this. See [`LongPoll`].
+    pub fn on_long_poll(
+        mut self,
+        over: Duration,
+        report: impl Fn(&LongPoll) + Send + Sync + 'static,
+    ) -> Self {
+        self.polls = Polls::reported(over, report);
+        self
+    }
+
+    /// Makes the pool, and starts its workers.
+    ///
+    /// # Panics
+    ///
+    /// Panics where the system refuses a thread.
+    #[must_use]
+    pub fn build(self) -> ThreadPool {
+        let workers = Workers::new(self.workers, context::worker_of);
+        let blocking = Blocking::new(self.max_blocking, self.keep_alive);
+        blocking.run_by({
+            let workers = workers.clone();
+            // It is meant to take long: no report.
+            let polls = Polls::default();
+            Arc::new(move |call| {
+                if let Ran::Done(key) = polls.run(call) {
+                    workers.done(key);
+                }
+            })
+        });
+        let pool = ThreadPool {
+            handle: Handle { workers, blocking },
+            threads: Arc::default(),
+            ended: false,
+        };
+        for index in 0..self.workers {
+            let (handle, polls) = (pool.handle.clone(), self.polls.clone());
+            let ending = Ending::new(pool.threads.clone());
+            let started = thread::Builder::new()
+                .name(format!("reveille-{index}"))
+                .spawn(move || {
+                    let _ending = ending;
+                    handle.work(index, &polls);
+                });
+            if let Err(error) = started {
+                panic!("the system refused a thread for a worker: {error}");
+            }
+        }
+        pool
+    }
+}
+
+/// Counts a worker for as long as it lives, started or not.
+struct Ending(Arc<Alive>);
+
+impl Ending {
+    fn new(alive: Arc<Alive>) -> Self {
+        *alive.count.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        Self(alive)
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.ended();
+    }
+}

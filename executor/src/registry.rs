@@ -1,0 +1,71 @@
+//! The tasks of an executor, so that it can cancel those that wait when it ends.
+
+#![forbid(unsafe_code)]
+
+use reveille::protocol::{Backend, Held, Native};
+
+/// A slab: keys are used again, and nothing is allocated after warm-up.
+#[derive(Debug)]
+pub(crate) struct Registry<B: Backend = Native> {
+    slots: Vec<Slot<B>>,
+    /// The first free slot; the number of slots where there is none.
+    free: usize,
+}
+
+#[derive(Debug)]
+enum Slot<B: Backend> {
+    Taken(Held<B>),
+    Free { next: usize },
+}
+
+impl<B: Backend> Registry<B> {
+    /// Takes a task up, and gives it its key.
+    pub(crate) fn insert(&mut self, task: Held<B>) {
+        let key = self.free;
+        task.set_key(key);
+        match self.slots.get_mut(key) {
+            Some(slot) => {
+                if let Slot::Free { next } = *slot {
+                    self.free = next;
+                }
+                *slot = Slot::Taken(task);
+            }
+            None => {
+                self.slots.push(Slot::Taken(task));
+                self.free = self.slots.len();
+            }
+        }
+    }
+
+    /// Lets a task go, for the caller to drop.
+    pub(crate) fn remove(&mut self, key: usize) -> Option<Held<B>> {
+        let slot = self.slots.get_mut(key)?;
+        if matches!(slot, Slot::Free { .. }) {
+            return None;
+        }
+        let taken = std::mem::replace(slot, Slot::Free { next: self.free });
+        self.free = key;
+        match taken {
+            Slot::Taken(task) => Some(task),
+            Slot::Free { .. } => None,
+        }
+    }
+
+    /// Lets some task go, at the end: none is taken up any more.
+    pub(crate) fn pop(&mut self) -> Option<Held<B>> {
+        loop {
+            if let Slot::Taken(task) = self.slots.pop()? {
+                return Some(task);
+            }
+        }
+    }
+}
+
+impl<B: Backend> Default for Registry<B> {
+    fn default() -> Self {
+        Self {
+            slots: Vec::new(),
+            free: 0,
+        }
+    }
+}

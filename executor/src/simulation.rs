@@ -1,0 +1,366 @@
+//! `Simulation`: one thread, an order drawn from a seed, and time that jumps.
+//!
+//! ```text
+//!   seed ──▶ which of the ready tasks is next ──▶ trace
+//!   nothing ready ──▶ the clock goes to the next deadline ──no deadline──▶ deadlock: panics
+//! ```
+//!
+//! Invariant: what happens depends on the seed and on the tasks alone, as long as
+//! these do not ask threads, the real clock, or anything else outside.
+
+#![forbid(unsafe_code)]
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fmt::{self, Write};
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::rc::Rc;
+use std::time::Duration;
+
+use reveille::protocol::Description;
+use reveille::time::{Timers, VirtualClock};
+
+use crate::Executor;
+use crate::long_poll::{LongPoll, Polls};
+use crate::single::{Item, Order, Single};
+use crate::task::JoinHandle;
+
+/// The variable of the environment that has [`Simulation::explore`] replay one seed.
+const SEED: &str = "REVEILLE_SEED";
+
+/// An executor that draws the order of ready tasks from a seed, in virtual time.
+///
+/// The same seed gives the same run, to the byte of its [trace](Self::trace). Time
+/// passes only when every task waits: the clock then goes to the next deadline, so a
+/// day of sleeps takes no time. Where no deadline is left either, the tasks wait for
+/// one another for ever, and `block_on` panics and says so.
+///
+/// # Examples
+///
+/// A bug of order: of two deposits, one can get lost. Which seeds find it is a
+/// matter of chance; each that does finds it again.
+///
+/// ```
+/// use std::cell::Cell;
+/// use std::rc::Rc;
+/// use reveille_executor::{Simulation, task};
+///
+/// /// Reads, and writes only after the others had their turn.
+/// async fn deposit(account: Rc<Cell<u32>>, sum: u32) {
+///     let balance = account.get();
+///     task::yield_now().await;
+///     account.set(balance + sum);
+/// }
+///
+/// fn balance(seed: u64) -> u32 {
+///     let account = Rc::new(Cell::new(0));
+///     Simulation::new(seed).block_on(async {
+///         let one = task::spawn_local(deposit(account.clone(), 1));
+///         let two = task::spawn_local(deposit(account.clone(), 2));
+///         one.await.unwrap();
+///         two.await.unwrap();
+///     });
+///     account.get()
+/// }
+///
+/// let wrong = (0..1000).find(|&seed| balance(seed) != 3).expect("a seed finds it");
+/// assert_ne!(balance(wrong), 3); // again
+/// ```
+pub struct Simulation {
+    single: Rc<Single>,
+    clock: VirtualClock,
+    trace: Rc<RefCell<Trace>>,
+    seed: u64,
+}
+
+#[derive(Debug, Default)]
+struct Trace {
+    lines: String,
+    spawned: u64,
+}
+
+impl Trace {
+    fn line(&mut self, what: &str, description: &Description, timers: &Timers) {
+        let at = timers.now().since_origin();
+        let (seconds, nanos) = (at.as_secs(), at.subsec_nanos());
+        let line = write!(self.lines, "{seconds}.{nanos:09} {what} {}", description.id);
+        let named = match &description.name {
+            Some(name) => writeln!(self.lines, " {}", name.0),
+            None => writeln!(self.lines),
+        };
+        line.and(named).expect("a string takes what is written");
+    }
+}
+
+impl Simulation {
+    /// A simulation of this seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self::builder().seed(seed).build()
+    }
+
+    /// A simulation that is to be set up first.
+    pub fn builder() -> Builder {
+        Builder {
+            seed: 0,
+            threads: false,
+            polls: Polls::default(),
+        }
+    }
+
+    /// Runs a test once for each seed. Where it panics, the seed is printed, and the
+    /// panic goes on.
+    ///
+    /// With `REVEILLE_SEED` set in the environment, that seed alone is run.
+    ///
+    /// # Panics
+    ///
+    /// Panics where the test does, and where `REVEILLE_SEED` is not a number.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille_executor::{Simulation, task};
+    ///
+    /// Simulation::explore(0..100, |simulation| {
+    ///     let sum = simulation.block_on(async {
+    ///         let one = task::spawn(async { 1 });
+    ///         let two = task::spawn(async { 2 });
+    ///         one.await.unwrap() + two.await.unwrap()
+    ///     });
+    ///     assert_eq!(sum, 3);
+    /// });
+    /// ```
+    pub fn explore(seeds: impl IntoIterator<Item = u64>, test: impl Fn(&Self)) {
+        let one = std::env::var(SEED).ok().map(|seed| match seed.parse() {
+            Ok(seed) => seed,
+            Err(error) => panic!("{SEED} is to be a seed, and is {seed:?}: {error}"),
+        });
+        let run = |seed| {
+            let simulation = Self::new(seed);
+            let tested = catch_unwind(AssertUnwindSafe(|| test(&simulation)));
+            if let Err(panic) = tested {
+                eprintln!("seed {seed} fails; to replay it alone: {SEED}={seed}");
+                resume_unwind(panic);
+            }
+        };
+        match one {
+            Some(seed) => run(seed),
+            None => seeds.into_iter().for_each(run),
+        }
+    }
+
+    /// What the order is drawn from.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The clock that tasks see. A test can move it too.
+    #[must_use]
+    pub fn clock(&self) -> &VirtualClock {
+        &self.clock
+    }
+
+    /// What has happened so far, a line each: the time, `spawn` or `poll`, the number
+    /// of the task, and its name.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, sleep};
+    /// use reveille_executor::Simulation;
+    ///
+    /// let simulation = Simulation::new(7);
+    /// let task = simulation.spawn_named("sleeper", async {
+    ///     sleep(Duration::from_secs(1)).await;
+    /// });
+    /// simulation.block_on(task).unwrap();
+    /// assert_eq!(
+    ///     simulation.trace(),
+    ///     "0.000000000 spawn 1 sleeper\n\
+    ///      0.000000000 poll 1 sleeper\n\
+    ///      1.000000000 poll 1 sleeper\n"
+    /// );
+    /// ```
+    #[must_use]
+    pub fn trace(&self) -> String {
+        self.trace.borrow().lines.clone()
+    }
+
+    /// Spawns a task whose future stays on this thread.
+    #[track_caller]
+    pub fn spawn_local<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        self.single.spawn(None, future)
+    }
+
+    /// As [`spawn_local`](Self::spawn_local), with a name.
+    #[track_caller]
+    pub fn spawn_named<F>(&self, name: &str, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        self.single.spawn(Some(name), future)
+    }
+
+    /// Runs a future to its end, and the tasks meanwhile.
+    ///
+    /// # Panics
+    ///
+    /// Panics where everything waits and no deadline is left, unless
+    /// [threads](Builder::with_threads) may wake something; and inside a future that
+    /// the same simulation runs. A panic of the future goes on to the caller.
+    ///
+    /// # Examples
+    ///
+    /// ```should_panic
+    /// reveille_executor::Simulation::new(7).block_on(std::future::pending::<()>());
+    /// ```
+    #[track_caller]
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.single.block_on("Simulation::block_on", future)
+    }
+}
+
+impl Executor for Simulation {
+    type JoinHandle<T: Send + 'static> = JoinHandle<T>;
+
+    #[track_caller]
+    fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.spawn_local(future)
+    }
+
+    #[track_caller]
+    fn block_on<F: Future>(&self, future: F) -> F::Output {
+        Simulation::block_on(self, future)
+    }
+}
+
+impl fmt::Debug for Simulation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Simulation")
+            .field("seed", &self.seed)
+            .field("now", &self.clock.now())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Sets a [`Simulation`] up.
+#[derive(Debug)]
+#[must_use = "it sets a simulation up, which `build` makes"]
+pub struct Builder {
+    seed: u64,
+    threads: bool,
+    polls: Polls,
+}
+
+impl Builder {
+    /// What the order is drawn from.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Waits where nothing is ready and no deadline is left: threads outside of the
+    /// simulation wake its tasks. What happens then depends on them too.
+    pub fn with_threads(mut self) -> Self {
+        self.threads = true;
+        self
+    }
+
+    /// Reports each poll of a task that takes longer than this, in real time. See
+    /// [`LongPoll`].
+    pub fn on_long_poll(
+        mut self,
+        over: Duration,
+        report: impl Fn(&LongPoll) + Send + Sync + 'static,
+    ) -> Self {
+        self.polls = Polls::reported(over, report);
+        self
+    }
+
+    /// Makes the simulation, on this thread.
+    #[must_use]
+    pub fn build(self) -> Simulation {
+        let Self {
+            seed,
+            threads,
+            polls,
+        } = self;
+        let clock = VirtualClock::when_idle();
+        let trace = Rc::new(RefCell::new(Trace::default()));
+        let order = Drawn {
+            state: seed,
+            threads,
+            trace: trace.clone(),
+        };
+        Simulation {
+            single: Single::new(Some(Box::new(order)), polls, clock.timers().clone()),
+            clock,
+            trace,
+            seed,
+        }
+    }
+}
+
+/// The order that a seed gives.
+#[derive(Debug)]
+struct Drawn {
+    state: u64,
+    threads: bool,
+    trace: Rc<RefCell<Trace>>,
+}
+
+impl Drawn {
+    /// `SplitMix64`, of Steele, Lea and Flood, "Fast splittable pseudorandom number
+    /// generators", 2014.
+    fn draw(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+impl Order for Drawn {
+    fn next(&mut self, queue: &mut VecDeque<Item>) -> Option<Item> {
+        let count = u64::try_from(queue.len()).expect("a length is 64 bits at most");
+        if count == 0 {
+            return None;
+        }
+        let drawn = usize::try_from(self.draw() % count).expect("less than a length");
+        queue.remove(drawn)
+    }
+
+    fn spawned(&mut self, description: &mut Description, timers: &Timers) {
+        let mut trace = self.trace.borrow_mut();
+        trace.spawned += 1;
+        description.id = trace.spawned;
+        trace.line("spawn", description, timers);
+    }
+
+    fn polled(&mut self, description: &Description, timers: &Timers) {
+        let mut trace = self.trace.borrow_mut();
+        trace.line("poll", description, timers);
+    }
+
+    fn stuck(&mut self) -> Option<String> {
+        (!self.threads).then(|| {
+            String::from(
+                "Simulation::block_on: deadlock: every task waits, no deadline is left, and \
+                 nothing outside wakes them (if threads do, build it with_threads)",
+            )
+        })
+    }
+}

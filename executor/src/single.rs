@@ -1,0 +1,416 @@
+//! The engine of the executors that have one thread.
+//!
+//! ```text
+//!   wake on this thread ─────▶ queue ──▶ run ──▶ woken meanwhile: back into the queue
+//!   wake on another ─▶ inbox ────▲
+//!
+//!   queue empty ──▶ timers fire ──▶ nothing to do ──▶ a virtual clock moves, or parked
+//! ```
+//!
+//! The future of `block_on` stands in the queue like any task.
+//!
+//! Invariants:
+//!
+//! 1. What is woken on the thread while it runs the executor goes into the queue,
+//!    without a lock; all else goes into the inbox, under its lock. The thread parks
+//!    in the section that has found the inbox empty (P2), and whoever fills it
+//!    unparks.
+//! 2. Ready tasks run before timers fire, in the order in which they were woken,
+//!    unless the executor draws it. After [`ROUND`] polls the inbox and the timers
+//!    have their turn in any case.
+
+#![forbid(unsafe_code)]
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::fmt::Debug;
+use std::future::Future;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use reveille::protocol::{
+    Bits, Description, Native, Ran, Runnable, Schedule, Section, StateLock, local_task,
+};
+use reveille::time::Timers;
+
+use crate::context::{self, Current};
+use crate::long_poll::Polls;
+use crate::registry::Registry;
+use crate::task::{JoinHandle, describe};
+
+/// How many polls there are at most before the inbox and the timers have a turn.
+const ROUND: u32 = 256;
+
+/// The inbox is not empty.
+const FULL: Bits = Bits::new(1);
+/// The thread is parked, or about to be.
+const PARKED: Bits = Bits::new(1 << 1);
+/// The next park returns at once.
+const POKED: Bits = Bits::new(1 << 2);
+/// The executor has ended.
+const CLOSED: Bits = Bits::new(1 << 3);
+
+/// What is ready: a task, or the future of `block_on`.
+pub(crate) enum Item {
+    Task(Runnable<Native>),
+    Main,
+}
+
+/// What an executor of one thread differs in.
+pub(crate) trait Order: Debug {
+    /// Takes the next of what is ready.
+    fn next(&mut self, queue: &mut VecDeque<Item>) -> Option<Item>;
+
+    /// The description of a task that is being spawned.
+    fn spawned(&mut self, description: &mut Description, timers: &Timers) {
+        let _ = (description, timers);
+    }
+
+    /// A task is about to be polled.
+    fn polled(&mut self, description: &Description, timers: &Timers) {
+        let _ = (description, timers);
+    }
+
+    /// Nothing is ready, and no deadline is left: the thread is about to be parked.
+    /// Answers why it must not be.
+    fn stuck(&mut self) -> Option<String> {
+        None
+    }
+}
+
+/// First come, first served.
+#[derive(Debug)]
+pub(crate) struct InTurn;
+
+impl Order for InTurn {
+    #[inline]
+    fn next(&mut self, queue: &mut VecDeque<Item>) -> Option<Item> {
+        queue.pop_front()
+    }
+}
+
+pub(crate) struct Single {
+    shared: Arc<Shared>,
+    queue: RefCell<VecDeque<Item>>,
+    tasks: RefCell<Registry>,
+    order: RefCell<Box<dyn Order>>,
+    /// Whether it is not [`InTurn`].
+    ordered: bool,
+    polls: Polls,
+    timers: Timers,
+    main: Arc<Main>,
+    /// Ends the park.
+    alarm: Waker,
+    running: Cell<bool>,
+}
+
+/// What other threads reach.
+struct Shared {
+    inbox: StateLock<VecDeque<Item>, Native>,
+    thread: Thread,
+}
+
+/// The scheduler of the tasks.
+struct ToSingle(Arc<Shared>);
+
+/// The waker of the future of `block_on`.
+struct Main {
+    shared: Arc<Shared>,
+    queued: AtomicBool,
+}
+
+struct Alarm(Arc<Shared>);
+
+impl Single {
+    pub(crate) fn new(order: Option<Box<dyn Order>>, polls: Polls, timers: Timers) -> Rc<Self> {
+        let shared = Arc::new(Shared {
+            inbox: StateLock::new_in(Bits::EMPTY, VecDeque::new()),
+            thread: thread::current(),
+        });
+        Rc::new(Self {
+            queue: RefCell::default(),
+            tasks: RefCell::default(),
+            ordered: order.is_some(),
+            order: RefCell::new(order.unwrap_or_else(|| Box::new(InTurn))),
+            polls,
+            timers,
+            main: Arc::new(Main {
+                shared: shared.clone(),
+                queued: AtomicBool::new(false),
+            }),
+            alarm: Waker::from(Arc::new(Alarm(shared.clone()))),
+            running: Cell::new(false),
+            shared,
+        })
+    }
+
+    pub(crate) fn timers(&self) -> &Timers {
+        &self.timers
+    }
+
+    #[track_caller]
+    pub(crate) fn spawn<F>(&self, name: Option<&str>, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        let mut description = describe(name);
+        if self.ordered {
+            let mut order = self.order.borrow_mut();
+            order.spawned(&mut description, &self.timers);
+        }
+        let scheduler = ToSingle(self.shared.clone());
+        let (runnable, held, join) = local_task(future, scheduler, description);
+        self.tasks.borrow_mut().insert(held);
+        self.queue.borrow_mut().push_back(Item::Task(runnable));
+        JoinHandle::new(join)
+    }
+
+    /// Runs a future to its end, and the tasks meanwhile.
+    #[track_caller]
+    pub(crate) fn block_on<F: Future>(self: &Rc<Self>, name: &str, future: F) -> F::Output {
+        let mut future = pin!(future);
+        let _entered = self.enter(name);
+        self.main.wake_by_ref();
+        let waker = Waker::from(self.main.clone());
+        let mut cx = Context::from_waker(&waker);
+        loop {
+            let round = self.round(&mut || match future.as_mut().poll(&mut cx) {
+                Poll::Ready(output) => Some(output),
+                Poll::Pending => None,
+            });
+            match round {
+                Round::Main(output) => return output,
+                Round::Over => self.timers.fire(),
+                Round::Idle => self.rest(),
+            }
+        }
+    }
+
+    /// Runs tasks until none is ready.
+    #[track_caller]
+    pub(crate) fn run_until_idle(self: &Rc<Self>, name: &str) {
+        let _entered = self.enter(name);
+        while !matches!(self.round::<()>(&mut || None), Round::Idle) {}
+    }
+
+    #[track_caller]
+    fn enter(self: &Rc<Self>, name: &str) -> impl Drop + use<> {
+        assert!(
+            !self.running.replace(true),
+            "{name} was called inside a future that the same executor runs, which would stop the \
+             outer future while the inner one waits: `.await` the inner future, or spawn it and \
+             `.await` its handle"
+        );
+        Inside {
+            _timers: self.timers.enter(),
+            _current: context::enter(Current::Single(self.clone()), self.shared.token()),
+            single: self.clone(),
+        }
+    }
+
+    /// Some of what is ready, in order.
+    #[inline]
+    fn round<T>(&self, main: &mut dyn FnMut() -> Option<T>) -> Round<T> {
+        // First, or calls that are over within a round would never come to it.
+        self.collect();
+        for _ in 0..ROUND {
+            let next = if self.ordered {
+                let mut order = self.order.borrow_mut();
+                order.next(&mut self.queue.borrow_mut())
+            } else {
+                self.queue.borrow_mut().pop_front()
+            };
+            match next {
+                Some(Item::Task(runnable)) => self.run(runnable),
+                Some(Item::Main) => {
+                    self.main.queued.store(false, Ordering::Release);
+                    if let Some(output) = main() {
+                        return Round::Main(output);
+                    }
+                }
+                None if self.collect() => {}
+                None => return Round::Idle,
+            }
+        }
+        Round::Over
+    }
+
+    #[inline]
+    fn run(&self, runnable: Runnable<Native>) {
+        if self.ordered {
+            let mut order = self.order.borrow_mut();
+            order.polled(runnable.description(), &self.timers);
+        }
+        match self.polls.run(runnable) {
+            Ran::Waits => {}
+            Ran::Woken(runnable) => self.queue.borrow_mut().push_back(Item::Task(runnable)),
+            Ran::Done(key) => {
+                let done = self.tasks.borrow_mut().remove(key);
+                drop(done);
+            }
+        }
+    }
+
+    /// Takes over what has come into the inbox. Answers whether there was something.
+    fn collect(&self) -> bool {
+        let Shared { inbox, .. } = &*self.shared;
+        if !inbox.load().contains(FULL) {
+            return false;
+        }
+        let mut queue = self.queue.borrow_mut();
+        inbox.with(|Section { bits, state, .. }| {
+            bits.remove(FULL);
+            queue.append(state);
+        });
+        true
+    }
+
+    /// Nothing is ready: timers, and then sleep.
+    fn rest(&self) {
+        let next = self.timers.turn(&mut Context::from_waker(&self.alarm));
+        if !self.queue.borrow().is_empty() || self.timers.idle() {
+            return;
+        }
+        if next.is_none()
+            && let Some(why) = self.order.borrow_mut().stuck()
+        {
+            panic!("{why}");
+        }
+        self.shared.park(next.map(|next| next - self.timers.now()));
+    }
+}
+
+/// Cancels the tasks that are left, each on this thread.
+impl Drop for Single {
+    fn drop(&mut self) {
+        let unread = self.shared.inbox.with(|section| {
+            section.bits.insert(CLOSED);
+            std::mem::take(section.state)
+        });
+        while let Some(task) = self.tasks.get_mut().pop() {
+            task.cancel();
+        }
+        // Of those the futures are gone.
+        drop((unread, self.queue.take()));
+    }
+}
+
+/// What ended a round.
+enum Round<T> {
+    /// The future of `block_on` is ready.
+    Main(T),
+    /// Something may still be ready.
+    Over,
+    /// Nothing is ready.
+    Idle,
+}
+
+/// While it lives, the executor runs.
+struct Inside {
+    _timers: reveille::time::Entered,
+    _current: context::Entered,
+    single: Rc<Single>,
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        self.single.running.set(false);
+    }
+}
+
+impl Shared {
+    /// Tells the executor from others that live at the same time.
+    #[inline]
+    fn token(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    #[inline]
+    fn push(&self, item: Item) {
+        if !context::is_current(self.token()) {
+            return self.push_from_elsewhere(item);
+        }
+        context::with(|current| match current {
+            Current::Single(single) => single.queue.borrow_mut().push_back(item),
+            Current::Pool(_) => unreachable!("the token was that of this executor"),
+        });
+    }
+
+    #[cold]
+    fn push_from_elsewhere(&self, item: Item) {
+        let mut refused = None;
+        let parked = self.inbox.with(|Section { bits, state, .. }| {
+            if bits.contains(CLOSED) {
+                refused = Some(item);
+                return false;
+            }
+            let parked = bits.contains(PARKED);
+            *bits = bits.without(PARKED) | FULL;
+            state.push_back(item);
+            parked
+        });
+        drop(refused);
+        if parked {
+            self.thread.unpark();
+        }
+    }
+
+    /// Sleeps until something is in the inbox, the alarm rings, or the time is over.
+    fn park(&self, at_most: Option<Duration>) {
+        let parks = self
+            .inbox
+            .update(|bits| (!bits.intersects(FULL | POKED)).then(|| bits | PARKED));
+        if parks.is_ok() {
+            match at_most {
+                Some(duration) => thread::park_timeout(duration),
+                None => thread::park(),
+            }
+        }
+        let awake = self.inbox.update(|bits| Some(bits.without(PARKED | POKED)));
+        debug_assert!(awake.is_ok());
+    }
+
+    fn poke(&self) {
+        let poked = self
+            .inbox
+            .update(|bits| (!bits.contains(POKED)).then(|| bits.without(PARKED) | POKED));
+        if poked.is_ok_and(|before| before.contains(PARKED)) {
+            self.thread.unpark();
+        }
+    }
+}
+
+impl Schedule<Native> for ToSingle {
+    #[inline]
+    fn schedule(&self, task: Runnable<Native>) {
+        self.0.push(Item::Task(task));
+    }
+}
+
+impl Wake for Main {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.queued.swap(true, Ordering::AcqRel) {
+            self.shared.push(Item::Main);
+        }
+    }
+}
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.poke();
+    }
+}

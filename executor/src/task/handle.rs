@@ -1,0 +1,192 @@
+//! `JoinHandle` and `AbortHandle`: what is left of a task where it was spawned.
+
+#![forbid(unsafe_code)]
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use reveille::protocol::{Abort, Description, Join, Native};
+
+use super::{Id, JoinError};
+
+/// The future of a spawned task's outcome.
+///
+/// Dropping it leaves the task running, and its output is dropped when it is
+/// there.
+///
+/// # Errors
+///
+/// Answers a [`JoinError`] where the task panicked or was cancelled.
+///
+/// # Cancel safety
+///
+/// Polled by reference, it loses nothing when the wait is given up.
+///
+/// # Panics
+///
+/// Polling it again after it was ready panics.
+///
+/// # Examples
+///
+/// ```
+/// use reveille_executor::{Executor, Threads, task::JoinHandle};
+///
+/// let handle: JoinHandle<u32> = Threads.spawn(async { 7 });
+/// assert_eq!(Threads.block_on(handle).unwrap(), 7);
+/// ```
+pub struct JoinHandle<T> {
+    /// None once the handle has answered.
+    join: Option<Join<T, Native>>,
+    description: Description,
+}
+
+impl<T> JoinHandle<T> {
+    pub(crate) fn new(join: Join<T, Native>) -> Self {
+        Self {
+            description: join.description().clone(),
+            join: Some(join),
+        }
+    }
+
+    /// Cancels the task, if it is not finished: its executor drops the future, at
+    /// once where it is being polled, or as the next thing it does with the task.
+    ///
+    /// The handle then answers a [cancelled](JoinError::is_cancelled) error, unless
+    /// the poll that was under way finished the task.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille_executor::LocalExecutor;
+    ///
+    /// let executor = LocalExecutor::new();
+    /// let task = executor.spawn_local(std::future::pending::<()>());
+    /// task.abort();
+    /// assert!(executor.block_on(task).unwrap_err().is_cancelled());
+    /// ```
+    pub fn abort(&self) {
+        if let Some(join) = &self.join {
+            join.abort();
+        }
+    }
+
+    /// A handle that can only abort the task. It may outlive this one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille_executor::LocalExecutor;
+    ///
+    /// let executor = LocalExecutor::new();
+    /// let task = executor.spawn_local(std::future::pending::<()>());
+    /// let aborting = task.abort_handle();
+    /// executor.spawn_local(async move { aborting.abort() });
+    /// assert!(executor.block_on(task).unwrap_err().is_cancelled());
+    /// ```
+    #[must_use]
+    pub fn abort_handle(&self) -> AbortHandle {
+        AbortHandle {
+            abort: self.join.as_ref().map(Join::abort_handle),
+            description: self.description.clone(),
+        }
+    }
+
+    /// Whether the task has finished, so that the handle answers when it is polled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille_executor::LocalExecutor;
+    ///
+    /// let executor = LocalExecutor::new();
+    /// let task = executor.spawn_local(async {});
+    /// assert!(!task.is_finished());
+    /// executor.run_until_idle();
+    /// assert!(task.is_finished());
+    /// ```
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.join.as_ref().is_none_or(Join::is_finished)
+    }
+
+    /// The number of the task.
+    #[must_use]
+    pub fn id(&self) -> Id {
+        Id::of(&self.description)
+    }
+
+    /// The name of the task, if it was given one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille_executor::LocalExecutor;
+    ///
+    /// let executor = LocalExecutor::new();
+    /// let task = executor.spawn_named("greeter", async {});
+    /// assert_eq!(task.name(), Some("greeter"));
+    /// ```
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.description.name.as_ref().map(|name| &*name.0)
+    }
+}
+
+impl<T> Future for JoinHandle<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let outcome = ready!(Join::poll(&mut self.join, cx));
+        Poll::Ready(outcome.map_err(JoinError::from))
+    }
+}
+
+impl<T> fmt::Debug for JoinHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinHandle")
+            .field("id", &self.id())
+            .field("name", &self.name())
+            .field("is_finished", &self.is_finished())
+            .finish()
+    }
+}
+
+/// Aborts a task, whoever joins it. See [`JoinHandle::abort_handle`].
+#[derive(Clone)]
+pub struct AbortHandle {
+    /// None where the task had been joined before.
+    abort: Option<Abort<Native>>,
+    description: Description,
+}
+
+impl AbortHandle {
+    /// Cancels the task, if it is not finished. See [`JoinHandle::abort`].
+    pub fn abort(&self) {
+        if let Some(abort) = &self.abort {
+            abort.abort();
+        }
+    }
+
+    /// Whether the task has finished.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.abort.as_ref().is_none_or(Abort::is_finished)
+    }
+
+    /// The number of the task.
+    #[must_use]
+    pub fn id(&self) -> Id {
+        Id::of(&self.description)
+    }
+}
+
+impl fmt::Debug for AbortHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AbortHandle")
+            .field("id", &self.id())
+            .field("is_finished", &self.is_finished())
+            .finish()
+    }
+}

@@ -1,0 +1,121 @@
+//! A task within a future: how this crate's tasks run on executors that are not
+//! its own.
+//!
+//! ```text
+//!             schedule: put, wake the host              the host is polled: take, run
+//!   task ────────────────────────────────▶ runnable ─────────────────────────────────▶
+//! ```
+//!
+//! The host is a future that the other executor runs. It is woken when its task is
+//! scheduled, and dropped unfinished it cancels it.
+
+#![forbid(unsafe_code)]
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use reveille::protocol::{
+    self, Bits, Held, Native, Ran, Runnable, Schedule, Section, StateLock, WakerSlot,
+};
+
+use super::id::describe;
+use super::{JoinHandle, Running};
+
+/// The host is gone: what is scheduled is not run any more.
+const CLOSED: Bits = Bits::new(1);
+
+#[derive(Default)]
+struct State {
+    runnable: Option<Runnable<Native>>,
+    host: WakerSlot,
+}
+
+struct Link(StateLock<State, Native>);
+
+struct ToHost(Arc<Link>);
+
+impl Link {
+    /// Puts the runnable where the host finds it. It is given back where the host
+    /// is gone.
+    fn put(&self, runnable: Runnable<Native>) -> Option<Runnable<Native>> {
+        self.0.with(|Section { bits, state, wakes }| {
+            if bits.contains(CLOSED) {
+                return Some(runnable);
+            }
+            wakes.wake(&mut state.host);
+            state.runnable.replace(runnable)
+        })
+    }
+}
+
+impl Schedule<Native> for ToHost {
+    fn schedule(&self, task: Runnable<Native>) {
+        drop(self.0.put(task));
+    }
+}
+
+struct Host {
+    link: Arc<Link>,
+    held: Held<Native>,
+}
+
+impl Future for Host {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let taken = self.link.0.poll(cx, false, |section, caller| {
+                match section.state.runnable.take() {
+                    Some(runnable) => Poll::Ready(runnable),
+                    None => {
+                        caller.register(&mut section.state.host);
+                        Poll::Pending
+                    }
+                }
+            });
+            let runnable = ready!(taken);
+            let ran = {
+                let _running = Running::enter(runnable.description());
+                runnable.run()
+            };
+            match ran {
+                Ran::Done(_) => return Poll::Ready(()),
+                Ran::Waits => {}
+                Ran::Woken(runnable) => {
+                    drop(self.link.put(runnable));
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+}
+
+/// Cancels the task, unless it is done.
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.held.cancel();
+        // The task has the link, and must not be left in it.
+        let left = self.link.0.with(|section| {
+            section.bits.insert(CLOSED);
+            section.wakes.discard(&mut section.state.host);
+            section.state.runnable.take()
+        });
+        drop(left);
+    }
+}
+
+/// Splits a future into a future that any executor can run, and a handle.
+#[track_caller]
+pub(crate) fn joinable<F>(future: F) -> (impl Future<Output = ()> + Send, JoinHandle<F::Output>)
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let link = Arc::new(Link(StateLock::new_in(Bits::EMPTY, State::default())));
+    let (runnable, held, join) = protocol::task(future, ToHost(link.clone()), describe(None));
+    drop(link.put(runnable));
+    (Host { link, held }, JoinHandle::new(join))
+}

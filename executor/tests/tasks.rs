@@ -1,0 +1,478 @@
+//! Tasks on the executors of this crate: what becomes of them when they are aborted,
+//! forgotten, woken at odd times, or left over at the end. The names of cases are
+//! those of faults reported elsewhere.
+
+#![forbid(unsafe_code)]
+
+use std::cell::RefCell;
+use std::future::{Future, pending, poll_fn};
+use std::panic::panic_any;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use reveille::oneshot;
+use reveille::time::{Timers, sleep};
+use reveille_executor::task::{self, JoinSet, yield_now};
+use reveille_executor::{Executor, LocalExecutor, Simulation, ThreadPool, block_on};
+
+use support::in_time;
+
+mod support;
+
+const MS: Duration = Duration::from_millis(1);
+
+fn pool(workers: usize) -> ThreadPool {
+    ThreadPool::builder().workers(workers).build()
+}
+
+/// Counts its drops.
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Runs a closure when it is dropped.
+struct OnDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// A future that counts its drop, and waits for ever with a waker left in `place`.
+fn parked(
+    drops: &Arc<AtomicUsize>,
+    place: &Arc<Mutex<Option<Waker>>>,
+) -> impl Future<Output = ()> + Send + use<> {
+    let (counted, place) = (Counted(drops.clone()), place.clone());
+    poll_fn(move |cx| {
+        let _ = &counted;
+        *place.lock().unwrap() = Some(cx.waker().clone());
+        Poll::Pending
+    })
+}
+
+/// Has the executor run until `done`.
+fn run_until(executor: &impl Executor, done: impl Fn() -> bool) {
+    while !done() {
+        executor.block_on(executor.spawn(async {})).unwrap();
+    }
+}
+
+/// EX-01
+#[test]
+fn an_abort_holds_though_the_handle_is_dropped_at_once() {
+    fn check(executor: &impl Executor<JoinHandle<()> = task::JoinHandle<()>>) {
+        let (drops, place) = (Arc::default(), Arc::default());
+        let task = executor.spawn(parked(&drops, &place));
+        run_until(executor, || place.lock().unwrap().is_some());
+        task.abort();
+        drop(task);
+        run_until(executor, || drops.load(Ordering::SeqCst) == 1);
+        place.lock().unwrap().take().unwrap().wake();
+        executor.block_on(executor.spawn(async {})).unwrap();
+        assert_eq!(drops.load(Ordering::SeqCst), 1);
+    }
+    in_time(|| {
+        check(&LocalExecutor::new());
+        check(&Simulation::builder().with_threads().build());
+        check(&pool(1));
+        check(&pool(2));
+    });
+}
+
+/// EX-04
+#[test]
+fn what_is_spawned_after_the_end_is_cancelled_at_once() {
+    in_time(|| {
+        let pool = pool(2);
+        let handle = pool.handle().clone();
+        let drops = Arc::new(AtomicUsize::new(0));
+        let counted = Counted(drops.clone());
+        let old = pool.spawn(async move {
+            let _counted = counted;
+            pending::<()>().await;
+        });
+        drop(pool);
+        assert_eq!(drops.load(Ordering::SeqCst), 1);
+        let counted = Counted(drops.clone());
+        let new = handle.spawn(async move { drop(counted) });
+        let counted = Counted(drops.clone());
+        let call = handle.spawn_blocking(move || drop(counted));
+        assert_eq!(drops.load(Ordering::SeqCst), 3);
+        for task in [old, new, call] {
+            assert!(task.is_finished());
+            assert!(block_on(task).unwrap_err().is_cancelled());
+        }
+    });
+}
+
+/// EX-07
+#[test]
+fn a_task_that_nobody_can_wake_is_dropped_by_its_executor() {
+    fn check(executor: &impl Executor) {
+        let (drops, place) = (Arc::default(), Arc::default());
+        drop(executor.spawn(parked(&drops, &place)));
+        run_until(executor, || place.lock().unwrap().is_some());
+        assert_eq!(drops.load(Ordering::SeqCst), 0);
+        let waker = place.lock().unwrap().take();
+        drop(waker);
+        run_until(executor, || drops.load(Ordering::SeqCst) == 1);
+    }
+    in_time(|| {
+        check(&LocalExecutor::new());
+        check(&pool(1));
+        check(&pool(2));
+    });
+}
+
+/// The destructor does not run where the waker goes, but on the executor's thread.
+#[test]
+fn the_last_waker_drops_no_future() {
+    let executor = LocalExecutor::new();
+    let thread = thread::current().id();
+    let dropped = Rc::new(RefCell::new(None));
+    let place = Arc::new(Mutex::new(None));
+    let held = OnDrop({
+        let dropped = dropped.clone();
+        move || *dropped.borrow_mut() = Some(thread::current().id())
+    });
+    drop(executor.spawn_local(poll_fn({
+        let place = place.clone();
+        move |cx| {
+            let _ = &held;
+            *place.lock().unwrap() = Some(cx.waker().clone());
+            Poll::<()>::Pending
+        }
+    })));
+    executor.run_until_idle();
+    let waker = place.lock().unwrap().take();
+    thread::spawn(move || drop(waker)).join().unwrap();
+    assert_eq!(*dropped.borrow(), None);
+    executor.run_until_idle();
+    assert_eq!(*dropped.borrow(), Some(thread));
+}
+
+/// PS-02
+#[test]
+fn a_panicking_destructor_takes_no_worker_down() {
+    fn check(executor: &impl Executor<JoinHandle<()> = task::JoinHandle<()>>) {
+        for _ in 0..8 {
+            let (waits, waiting) = oneshot::channel();
+            let held = OnDrop(|| panic_any(7_u32));
+            let task = executor.spawn(async move {
+                let _held = held;
+                waits.send(()).unwrap();
+                pending::<()>().await;
+            });
+            executor.block_on(waiting).unwrap();
+            task.abort();
+            let error = executor.block_on(task).unwrap_err();
+            assert_eq!(error.into_panic().downcast_ref(), Some(&7_u32));
+        }
+        executor.block_on(executor.spawn(async {})).unwrap();
+    }
+    in_time(|| {
+        check(&LocalExecutor::new());
+        check(&pool(1));
+        check(&pool(2));
+    });
+}
+
+/// RE-03: at the end, the destructor of one task wakes another, whose destructor
+/// takes the lock that is held meanwhile.
+#[test]
+fn a_wake_runs_no_destructor() {
+    fn check<E: Executor>(executor: E) {
+        let lock = Arc::new(Mutex::new(()));
+        let (drops, place) = (Arc::default(), Arc::default());
+        let taking = OnDrop({
+            let lock = lock.clone();
+            move || drop(lock.lock().unwrap())
+        });
+        let woken = parked(&drops, &place);
+        drop(executor.spawn(async move {
+            let _taking = taking;
+            woken.await;
+        }));
+        let waking = OnDrop({
+            let place = place.clone();
+            move || {
+                let _held = lock.lock().unwrap();
+                place.lock().unwrap().take().unwrap().wake();
+            }
+        });
+        let waits = executor.spawn(async move {
+            let _waking = waking;
+            pending::<()>().await;
+        });
+        run_until(&executor, || place.lock().unwrap().is_some());
+        drop(executor);
+        assert_eq!(drops.load(Ordering::SeqCst), 1);
+        drop(waits);
+    }
+    in_time(|| {
+        check(LocalExecutor::new());
+        check(pool(1));
+        check(pool(2));
+    });
+}
+
+/// TM-01
+#[test]
+fn a_nearer_deadline_ends_a_park_that_was_for_a_farther_one() {
+    in_time(|| {
+        let executor = LocalExecutor::new();
+        let timers: Timers = executor.timers().clone();
+        let far = executor.spawn_local(async { sleep(Duration::from_secs(10)).await });
+        let start = Instant::now();
+        let (tx, rx) = oneshot::channel();
+        thread::spawn(move || {
+            thread::sleep(20 * MS);
+            block_on(timers.sleep(MS));
+            tx.send(()).unwrap();
+        });
+        executor.block_on(rx).unwrap();
+        assert!(start.elapsed() < Duration::from_secs(5));
+        far.abort();
+    });
+}
+
+#[test]
+fn a_wake_after_the_end_of_a_task_is_nothing() {
+    let executor = LocalExecutor::new();
+    let place = Arc::new(Mutex::new(None));
+    let task = executor.spawn_local(poll_fn({
+        let place = place.clone();
+        move |cx| {
+            let mut place = place.lock().unwrap();
+            assert!(place.is_none(), "polled after it was ready");
+            *place = Some(cx.waker().clone());
+            Poll::Ready(7)
+        }
+    }));
+    assert_eq!(executor.block_on(task).unwrap(), 7);
+    let waker = place.lock().unwrap().clone().unwrap();
+    waker.wake_by_ref();
+    waker.wake();
+    executor.run_until_idle();
+}
+
+#[test]
+fn tasks_that_are_always_ready_keep_no_timer_waiting() {
+    in_time(|| {
+        let executor = LocalExecutor::new();
+        drop(executor.spawn_local(async {
+            loop {
+                yield_now().await;
+            }
+        }));
+        executor.block_on(sleep(5 * MS));
+    });
+}
+
+/// On one worker two tasks wake each other for ever, and a third has its turn.
+#[test]
+fn tasks_that_wake_each_other_keep_no_other_waiting() {
+    in_time(|| {
+        let pool = pool(1);
+        let places: [Arc<Mutex<Option<Waker>>>; 2] = Default::default();
+        for (own, other) in [(0, 1), (1, 0)] {
+            let (own, other) = (places[own].clone(), places[other].clone());
+            drop(pool.spawn(poll_fn(move |cx| {
+                *own.lock().unwrap() = Some(cx.waker().clone());
+                match other.lock().unwrap().take() {
+                    Some(waker) => waker.wake(),
+                    None => cx.waker().wake_by_ref(),
+                }
+                Poll::<()>::Pending
+            })));
+        }
+        for _ in 0..100 {
+            assert_eq!(pool.block_on(pool.spawn(async { 7 })).unwrap(), 7);
+        }
+    });
+}
+
+#[test]
+fn at_the_end_each_task_is_dropped_once() {
+    in_time(|| {
+        for round in 0..20 {
+            let pool = pool(2);
+            let handle = pool.handle().clone();
+            let drops = Arc::new(AtomicUsize::new(0));
+            let spawned = Arc::new(AtomicUsize::new(0));
+            let stop = Arc::new(AtomicBool::new(false));
+            let spawning = thread::spawn({
+                let (drops, spawned, stop) = (drops.clone(), spawned.clone(), stop.clone());
+                move || {
+                    while !stop.load(Ordering::SeqCst) {
+                        let counted = Counted(drops.clone());
+                        spawned.fetch_add(1, Ordering::SeqCst);
+                        drop(handle.spawn(async move {
+                            let _counted = counted;
+                            for _ in 0..3 {
+                                yield_now().await;
+                            }
+                        }));
+                    }
+                }
+            });
+            thread::sleep(MS * (round % 5));
+            assert!(pool.shutdown_timeout(Duration::from_secs(10)));
+            stop.store(true, Ordering::SeqCst);
+            spawning.join().unwrap();
+            assert_eq!(drops.load(Ordering::SeqCst), spawned.load(Ordering::SeqCst));
+        }
+    });
+}
+
+#[test]
+fn a_shutdown_waits_no_longer_than_it_is_told() {
+    in_time(|| {
+        let pool = pool(1);
+        let (started, starting) = oneshot::channel();
+        let task = pool.spawn(async move {
+            started.send(()).unwrap();
+            thread::sleep(200 * MS);
+            pending::<()>().await;
+        });
+        block_on(starting).unwrap();
+        let start = Instant::now();
+        assert!(!pool.shutdown_timeout(10 * MS));
+        assert!(start.elapsed() < 150 * MS);
+        // At the end of its poll.
+        assert!(block_on(task).unwrap_err().is_cancelled());
+    });
+}
+
+#[test]
+fn calls_that_block_are_bounded_and_their_threads_end() {
+    thread_local! {
+        static ENDS: RefCell<Option<Counted>> = const { RefCell::new(None) };
+    }
+    in_time(|| {
+        let pool = ThreadPool::builder()
+            .workers(1)
+            .max_blocking(3)
+            .keep_alive(10 * MS)
+            .build();
+        let [now, most, ended]: [Arc<AtomicUsize>; 3] = Default::default();
+        let calls: Vec<_> = (0..30)
+            .map(|number| {
+                let (now, most, ended) = (now.clone(), most.clone(), ended.clone());
+                pool.spawn_blocking(move || {
+                    ENDS.with_borrow_mut(|ends| {
+                        ends.get_or_insert_with(|| Counted(ended));
+                    });
+                    let count = now.fetch_add(1, Ordering::SeqCst) + 1;
+                    most.fetch_max(count, Ordering::SeqCst);
+                    thread::sleep(MS);
+                    now.fetch_sub(1, Ordering::SeqCst);
+                    number
+                })
+            })
+            .collect();
+        for (number, call) in calls.into_iter().enumerate() {
+            assert_eq!(pool.block_on(call).unwrap(), number);
+        }
+        let most = most.load(Ordering::SeqCst);
+        assert!((1..=3).contains(&most), "{most} at a time");
+        while ended.load(Ordering::SeqCst) < most {
+            thread::sleep(MS);
+        }
+    });
+}
+
+#[test]
+fn a_set_joins_in_the_order_of_the_ends_and_aborts_what_is_left() {
+    let simulation = Simulation::new(7);
+    let drops = Arc::new(AtomicUsize::new(0));
+    let order = simulation.block_on(async {
+        let mut set = JoinSet::new();
+        for number in [3_u32, 1, 2] {
+            let counted = Counted(drops.clone());
+            set.spawn(async move {
+                let _counted = counted;
+                sleep(number * MS).await;
+                number
+            });
+        }
+        let one = set.join_next().await.unwrap().unwrap();
+        let two = set.join_next().await.unwrap().unwrap();
+        drop(set);
+        sleep(MS).await; // passes when nothing is ready
+        [one, two]
+    });
+    assert_eq!(order, [1, 2]);
+    assert_eq!(drops.load(Ordering::SeqCst), 3);
+}
+
+#[test]
+fn tasks_have_names_numbers_and_know_their_own() {
+    let pool = pool(1);
+    let [one, two] = ["one", "two"].map(|name| pool.spawn_named(name, async { task::id() }));
+    assert_eq!([one.name(), two.name()], [Some("one"), Some("two")]);
+    assert_ne!(one.id(), two.id());
+    let id = two.id();
+    assert_eq!(pool.block_on(two).unwrap(), id);
+}
+
+/// Writers that read before they write, as a trace and a sum.
+fn writers(seed: u64) -> (String, u32) {
+    let simulation = Simulation::new(seed);
+    let sum = Rc::new(RefCell::new(0));
+    simulation.block_on(async {
+        let tasks: Vec<_> = (1..=3)
+            .map(|number| {
+                let sum = sum.clone();
+                simulation.spawn_named("writer", async move {
+                    sleep(MS).await;
+                    let read = *sum.borrow();
+                    yield_now().await;
+                    *sum.borrow_mut() = read + number;
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    let sum = *sum.borrow();
+    (simulation.trace(), sum)
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace_and_another_another() {
+    let traces: Vec<_> = (0..100).map(writers).collect();
+    assert_eq!(traces, (0..100).map(writers).collect::<Vec<_>>());
+    assert!(traces.iter().any(|other| other.0 != traces[0].0));
+}
+
+#[test]
+fn a_thousand_seeds_find_a_bug_of_order_and_the_seed_finds_it_again() {
+    let right = (0..1000).filter(|&seed| writers(seed).1 == 6).count();
+    assert!(
+        (1..1000).contains(&right),
+        "{right} of 1000 seeds are right"
+    );
+    let wrong = (0..1000).find(|&seed| writers(seed).1 != 6).unwrap();
+    assert_ne!(writers(wrong).1, 6);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_simulation_says_that_it_is_stuck() {
+    Simulation::new(7).block_on(async {
+        let (_tx, rx) = oneshot::channel::<()>();
+        drop(rx.await);
+    });
+}
