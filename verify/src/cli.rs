@@ -28,7 +28,8 @@ use crate::verdict::{Counterexample, Report, SpecimenReport};
 #[derive(Debug, Parser)]
 #[command(name = "cargo verify", disable_version_flag = true)]
 struct Cli {
-    /// What to run, by the names of `--list`; by default all subjects
+    /// What to run, by the names of `--list`, or `time` for all that is timed; by
+    /// default all subjects
     #[arg(value_name = "SUBJECT")]
     subjects: Vec<String>,
 
@@ -153,14 +154,19 @@ impl Request {
         let all = cli.subjects.is_empty();
         let mut subjects = registry::subjects();
         let mut specimens = registry::specimens();
-        let wanted = |name: &str| cli.subjects.iter().any(|wanted| wanted == name);
+        let mut names: Vec<&str> = Vec::new();
         for name in &cli.subjects {
-            if registry::find(name).is_none() {
-                return Err(format!(
-                    "there is no subject `{name}`: `cargo verify --list` lists them"
-                ));
+            match registry::group(name) {
+                Some(group) => names.extend_from_slice(group),
+                None if registry::find(name).is_some() => names.push(name),
+                None => {
+                    return Err(format!(
+                        "there is no subject `{name}`: `cargo verify --list` lists them"
+                    ));
+                }
             }
         }
+        let wanted = |name: &str| names.contains(&name);
         subjects.retain(|named| !cli.specimens && (all || wanted(&named.name)));
         // Specimens run where they are asked for: by name, by `--specimens`, or
         // by asking for everything.

@@ -4,12 +4,15 @@ use crate::plan::{Mode, Plan, Profile};
 use crate::run::{Entry, Of};
 use crate::soak::Soak;
 use crate::specimens::{
-    barrier, condvar, mutex, notify, once_cell, oneshot, rwlock, semaphore, set_once,
+    barrier, condvar, mutex, notify, once_cell, oneshot, rwlock, semaphore, set_once, sleep,
+    timeout,
 };
 use crate::subject::Family;
 use crate::subjects::{
-    barrier::Barriers, condvar::Condvars, mutex::Mutexes, notify::Notifies, once_cell::OnceCells,
-    oneshot::Oneshot, rwlock::RwLocks, semaphore::Semaphores, set_once::SetOnces, state_lock::Lock,
+    barrier::Barriers, condvar::Condvars, delay_queue::DelayQueues, driven::Driven,
+    interval::Intervals, mutex::Mutexes, notify::Notifies, once_cell::OnceCells, oneshot::Oneshot,
+    rwlock::RwLocks, semaphore::Semaphores, set_once::SetOnces, sleep::Sleeps, state_lock::Lock,
+    timeout::Timeouts,
 };
 use crate::verdict::Class;
 
@@ -137,6 +140,31 @@ pub(crate) fn subjects() -> Vec<Named> {
             entry: Box::new(Of(OnceCells)),
         },
         Named {
+            name: "sleep".to_owned(),
+            about: "reveille::time: sleeps and resets, on a virtual clock",
+            entry: Box::new(Of(Sleeps)),
+        },
+        Named {
+            name: "sleep-driven".to_owned(),
+            about: "reveille::time: sleeps on a clock of one's own, and who drives them",
+            entry: Box::new(Of(Driven)),
+        },
+        Named {
+            name: "timeout".to_owned(),
+            about: "reveille::time: timeouts around a mutex, a semaphore, a notify, a oneshot",
+            entry: Box::new(Of(Timeouts)),
+        },
+        Named {
+            name: "interval".to_owned(),
+            about: "reveille::time: an interval, in time and late",
+            entry: Box::new(Of(Intervals)),
+        },
+        Named {
+            name: "delay-queue".to_owned(),
+            about: "reveille::time::DelayQueue: values, in the order of their deadlines",
+            entry: Box::new(Of(DelayQueues)),
+        },
+        Named {
             name: "soak".to_owned(),
             about: "all of them, by thousands of tasks on tokio's runtime (stress only)",
             entry: Box::new(Soak),
@@ -176,6 +204,8 @@ pub(crate) fn specimens() -> Vec<Planted> {
     ));
     all.extend(plant("once-cell", MEMORY, once_cells, once_cell::Specimen));
     all.extend(plant("set-once", MEMORY, set_onces, set_once::Specimen));
+    all.extend(plant("sleep", longer, sleep::ALL, sleep::Specimen));
+    all.extend(plant("timeout", longer, timeout::ALL, timeout::Specimen));
     all
 }
 
@@ -198,6 +228,24 @@ fn plant<F, S: Family, const N: usize>(
         expected,
         hunt,
     })
+}
+
+/// Subjects that are asked for by one name.
+const GROUPS: [(&str, &[&str]); 1] = [(
+    "time",
+    &[
+        "sleep",
+        "sleep-driven",
+        "timeout",
+        "interval",
+        "delay-queue",
+    ],
+)];
+
+/// The subjects of a group; none where there is no such group.
+pub(crate) fn group(name: &str) -> Option<&'static [&'static str]> {
+    let mut groups = GROUPS.iter();
+    groups.find(|&&(group, _)| group == name).map(|&(_, of)| of)
 }
 
 /// A subject or specimen by name.

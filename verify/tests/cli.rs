@@ -330,6 +330,35 @@ fn every_specimen_is_seen_and_replays() {
     }
 }
 
+/// All that is timed is asked for by one name.
+#[test]
+fn subjects_can_be_asked_for_by_group() {
+    let of = |arguments: &[&str]| verify(&[arguments, &["--list"]].concat()).stdout;
+    let timed = of(&["time"]);
+    let (subjects, specimens) = listed(&timed);
+    assert_eq!(
+        subjects,
+        [
+            "sleep",
+            "sleep-driven",
+            "timeout",
+            "interval",
+            "delay-queue"
+        ]
+    );
+    assert!(specimens.is_empty(), "{timed}");
+    let timed = of(&["time", "--specimens"]);
+    let (subjects, specimens) = listed(&timed);
+    assert!(subjects.is_empty(), "{timed}");
+    for name in ["sleep/plain", "timeout/plain"] {
+        assert!(specimens.contains(&name), "no {name} in {specimens:?}");
+    }
+    assert!(
+        !specimens.iter().any(|name| name.starts_with("mutex")),
+        "{timed}"
+    );
+}
+
 /// A subject brings its specimens along where they are asked for.
 #[test]
 fn specimens_can_be_asked_for_by_subject() {

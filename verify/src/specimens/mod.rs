@@ -14,3 +14,6 @@ pub(crate) mod permits;
 pub(crate) mod rwlock;
 pub(crate) mod semaphore;
 pub(crate) mod set_once;
+pub(crate) mod sleep;
+pub(crate) mod timeout;
+pub(crate) mod timers;

@@ -149,6 +149,11 @@ impl<B: BlockingBackend> Permits<B> {
         })
     }
 
+    /// How many are free.
+    pub(crate) fn available(&self) -> usize {
+        self.lock.with(|section| section.state.free)
+    }
+
     pub(crate) fn close(&self) {
         let wakers = self.lock.with(|section| {
             let state = section.state;
@@ -244,8 +249,12 @@ impl<B: BlockingBackend> Future for Acquire<B> {
                 };
                 (None, unused)
             });
-            drop(unused);
             answer = again;
+            if answer.is_some() {
+                // Before the waker, which may panic when it is dropped: it has left.
+                this.number = None;
+            }
+            drop(unused);
         }
         match answer {
             Some(answer) => {

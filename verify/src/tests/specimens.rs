@@ -193,4 +193,8 @@ fn every_name_finds_what_it_names() {
         assert!(!name.contains(divides), "`{name}` would divide a token");
     }
     assert!(registry::find("oneshot/").is_none());
+    // A group has a name of its own, and names what there is.
+    let timed = registry::group("time").expect("there is such a group");
+    assert!(registry::find("time").is_none());
+    assert!(timed.iter().all(|name| registry::find(name).is_some()));
 }

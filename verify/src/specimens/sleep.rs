@@ -1,0 +1,126 @@
+//! A sleep with a fault to order, and whoever drives it.
+
+use std::future::{Future, poll_fn};
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::task::Poll;
+
+use reveille::protocol::{Bits, BlockingBackend};
+
+use crate::execution::Value;
+use crate::program::Step;
+use crate::spec::Call;
+use crate::specimens::timers::{Fault, Timers};
+use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subjects::driven::{DrivenSpec, Op};
+use crate::subjects::time::FAR;
+use crate::verdict::Class;
+
+/// Every one, with its name and the class it must be caught in: none for those
+/// that must pass.
+pub(crate) const ALL: [(&str, Fault, Option<Class>); 5] = [
+    ("plain", Fault::None, None),
+    (
+        "first-waker-kept",
+        Fault::FirstWakerKept,
+        Some(Class::StaleWaker),
+    ),
+    (
+        "nearer-untold",
+        Fault::NearerUntold,
+        Some(Class::LostWakeUp),
+    ),
+    ("entry-kept", Fault::EntryKept, Some(Class::Leak)),
+    (
+        "far-hides-near",
+        Fault::FarHidesNear,
+        Some(Class::LostWakeUp),
+    ),
+];
+
+/// The specimen over every backend.
+pub(crate) struct Specimen(pub(crate) Fault);
+
+impl Family for Specimen {
+    type On<B: BlockingBackend> = SpecimenOn<B>;
+
+    fn on<B: BlockingBackend>(&self) -> Self::On<B> {
+        SpecimenOn {
+            fault: self.0,
+            backend: PhantomData,
+        }
+    }
+}
+
+pub(crate) struct SpecimenOn<B> {
+    fault: Fault,
+    backend: PhantomData<fn() -> B>,
+}
+
+impl<B: BlockingBackend> Subject for SpecimenOn<B> {
+    type Op = Op;
+    type Ret = ();
+    type Spec = DrivenSpec;
+    type Actor = Arc<Timers<B>>;
+
+    fn spec(&self) -> DrivenSpec {
+        DrivenSpec
+    }
+
+    /// Always four parts: two who sleep, one who drives, and one who moves the
+    /// clock, and fires where nobody drives.
+    fn roles(&self, _: usize) -> Vec<Role<Op>> {
+        let role = |name, kind, ops| Role { name, kind, ops };
+        let near = Offer::future("sleep_until_1", Op::SleepUntil(1)).leaving();
+        let far = Offer::future("sleep_until_70", Op::SleepUntil(FAR)).leaving();
+        vec![
+            role("sleeper", 0, vec![near.clone(), far.alias()]),
+            role("sleeper", 1, vec![near.alias()]),
+            role("driver", 2, vec![Offer::future("drive", Op::Drive).alias()]),
+            role(
+                "clock",
+                3,
+                vec![
+                    Offer::at_once("advance_1", Op::Advance(1)),
+                    Offer::at_once("fire", Op::Fire),
+                ],
+            ),
+        ]
+    }
+
+    /// Everybody does what he does once.
+    fn follows(&self, _: &Role<Op>, before: &[Step], next: Step) -> bool {
+        before.last().is_none_or(|last| last.op < next.op)
+    }
+
+    fn actors(&self, _: usize) -> Vec<Arc<Timers<B>>> {
+        vec![Timers::new(self.fault); 4]
+    }
+
+    fn start<'a>(
+        &self,
+        timers: &'a mut Arc<Timers<B>>,
+        call: Call<'_, Op>,
+        _: &dyn Fn() -> Value,
+    ) -> Started<'a, ()> {
+        match *call.op {
+            Op::SleepUntil(deadline) => over(timers.sleep_until(deadline)),
+            Op::Drive => Started::future(poll_fn(|cx| {
+                timers.turn(cx);
+                Poll::Pending
+            })),
+            Op::Advance(by) => Started::Done(timers.advance(by)),
+            Op::Fire => Started::Done(timers.fire()),
+            Op::Reset(..) => unreachable!("no part has it"),
+        }
+    }
+
+    fn describe(&self, _: Bits) -> String {
+        "state".to_owned()
+    }
+}
+
+/// A wait of which nothing is left at its end.
+fn over<'a>(wait: impl Future<Output = ()> + Send + 'a) -> Started<'a, ()> {
+    Started::future(async { wait.await })
+}

@@ -1,0 +1,193 @@
+//! A timeout with a fault to order, around permits.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use reveille::protocol::{Bits, BlockingBackend};
+
+use crate::execution::Value;
+use crate::program::{Manner, Step};
+use crate::spec::Call;
+use crate::specimens::permits::{self, Acquire, Permits};
+use crate::specimens::timers::{self, Sleep, Timers};
+use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subjects::timeout::{Op, Pool, Ret, TimeoutSpec};
+use crate::verdict::Class;
+
+/// What is wrong with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Nothing.
+    None,
+    /// P6: a timeout that is dropped keeps what it was granted.
+    GrantKept,
+    /// A permit that comes when the deadline has passed is thrown away.
+    LateGrantLost,
+}
+
+/// Every one, with its name and the class it must be caught in: none for those
+/// that must pass.
+pub(crate) const ALL: [(&str, Fault, Option<Class>); 3] = [
+    ("plain", Fault::None, None),
+    (
+        "grant-kept",
+        Fault::GrantKept,
+        Some(Class::CancellationRace),
+    ),
+    (
+        "late-grant-lost",
+        Fault::LateGrantLost,
+        Some(Class::LostWakeUp),
+    ),
+];
+
+/// Permits and timers.
+pub(crate) struct Shared<B: BlockingBackend> {
+    fault: Fault,
+    permits: Arc<Permits<B>>,
+    timers: Arc<Timers<B>>,
+}
+
+/// Acquires a permit, until a deadline.
+struct Timeout<B: BlockingBackend> {
+    fault: Fault,
+    acquire: Acquire<B>,
+    sleep: Sleep<B>,
+}
+
+impl<B: BlockingBackend> Future for Timeout<B> {
+    type Output = Ret;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ret> {
+        let this = self.get_mut();
+        let acquired = Pin::new(&mut this.acquire).poll(cx).is_ready();
+        if acquired && this.fault != Fault::LateGrantLost {
+            return Poll::Ready(Ret::Granted);
+        }
+        match (acquired, Pin::new(&mut this.sleep).poll(cx)) {
+            (_, Poll::Ready(())) => Poll::Ready(Ret::Elapsed),
+            (true, Poll::Pending) => Poll::Ready(Ret::Granted),
+            (false, Poll::Pending) => Poll::Pending,
+        }
+    }
+}
+
+/// The specimen over every backend.
+pub(crate) struct Specimen(pub(crate) Fault);
+
+impl Family for Specimen {
+    type On<B: BlockingBackend> = SpecimenOn<B>;
+
+    fn on<B: BlockingBackend>(&self) -> Self::On<B> {
+        SpecimenOn {
+            fault: self.0,
+            backend: PhantomData,
+        }
+    }
+}
+
+pub(crate) struct SpecimenOn<B> {
+    fault: Fault,
+    backend: PhantomData<fn() -> B>,
+}
+
+impl<B: BlockingBackend> Subject for SpecimenOn<B> {
+    type Op = Op;
+    type Ret = Ret;
+    type Spec = TimeoutSpec;
+    type Actor = Arc<Shared<B>>;
+
+    fn spec(&self) -> TimeoutSpec {
+        TimeoutSpec
+    }
+
+    /// Always four parts: one who gives, one who moves the clock, one who waits no
+    /// longer than a tick, and one who waits for whatever is left.
+    fn roles(&self, _: usize) -> Vec<Role<Op>> {
+        let role = |name, kind, ops| Role { name, kind, ops };
+        let timeout = Op::TimeoutAt(1, Pool::Semaphore);
+        let acquire = Op::Wait(Pool::Semaphore);
+        vec![
+            role(
+                "giver",
+                0,
+                vec![
+                    Offer::at_once("add_permit", Op::AddPermit),
+                    Offer::at_once("available_permits", Op::Available),
+                ],
+            ),
+            role("clock", 1, vec![Offer::at_once("advance", Op::Advance(1))]),
+            role("waiter", 2, vec![Offer::future("timeout_acquire", timeout)]),
+            role("waiter", 3, vec![Offer::future("acquire", acquire).alias()]),
+        ]
+    }
+
+    /// Everybody does what he does once, and only a timeout is given up.
+    fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
+        let waits = role.ops[next.op].op == Op::Wait(Pool::Semaphore);
+        before.last().is_none_or(|last| last.op < next.op)
+            && (!waits || next.manner == Manner::Await)
+    }
+
+    fn actors(&self, _: usize) -> Vec<Arc<Shared<B>>> {
+        let permits = match self.fault {
+            Fault::GrantKept => permits::Fault::GrantKept,
+            Fault::None | Fault::LateGrantLost => permits::Fault::None,
+        };
+        let shared = Arc::new(Shared {
+            fault: self.fault,
+            permits: Permits::new(permits, 0),
+            timers: Timers::new(timers::Fault::None),
+        });
+        vec![shared; 4]
+    }
+
+    fn start<'a>(
+        &self,
+        shared: &'a mut Arc<Shared<B>>,
+        call: Call<'_, Op>,
+        _: &dyn Fn() -> Value,
+    ) -> Started<'a, Ret> {
+        let Shared {
+            fault,
+            permits,
+            timers,
+        } = &**shared;
+        Started::Done(match *call.op {
+            Op::TimeoutAt(deadline, _) => {
+                let timeout = Timeout {
+                    fault: *fault,
+                    acquire: permits.acquire(1),
+                    sleep: timers.sleep_until(deadline),
+                };
+                // With its end, what is left of it is dropped.
+                return Started::future(async { timeout.await });
+            }
+            Op::Wait(_) => {
+                let acquire = permits.acquire(1);
+                return Started::future(async {
+                    acquire.await;
+                    Ret::Granted
+                });
+            }
+            Op::AddPermit => {
+                permits.release(1);
+                Ret::Unit
+            }
+            Op::Available => Ret::Number(permits.available()),
+            Op::Advance(by) => {
+                timers.advance(by);
+                timers.fire();
+                Ret::Unit
+            }
+            _ => unreachable!("no part has it"),
+        })
+    }
+
+    fn describe(&self, _: Bits) -> String {
+        "state".to_owned()
+    }
+}

@@ -1,0 +1,261 @@
+//! `reveille::time::Timers` on a clock of one's own, with their driver as a
+//! participant.
+//!
+//! The driver takes turns, and sleeps in between until the deadline that the turn
+//! answered; the clock, when it is moved that far, rings. So a nearer deadline of
+//! which the driver is not told is one that passes while he is asleep.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use reveille::protocol::{Bits, BlockingBackend, StateLock, WakerSlot};
+use reveille::time::{Clock, Instant, Timers};
+
+use super::sleep::reset;
+use super::time::{FAR, at, plans, tick, ticks};
+use crate::execution::Value;
+use crate::plan::{Mode, Plan, Profile};
+use crate::program::{Manner, Step};
+use crate::spec::{Call, Spec};
+use crate::subject::{Family, Offer, Role, Started, Subject};
+
+/// Driven timers over every backend.
+pub(crate) struct Driven;
+
+impl Family for Driven {
+    type On<B: BlockingBackend> = DrivenOn<B>;
+
+    fn on<B: BlockingBackend>(&self) -> Self::On<B> {
+        DrivenOn(std::marker::PhantomData)
+    }
+
+    fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
+        plans(mode, profile, 3)
+    }
+}
+
+pub(crate) struct DrivenOn<B>(std::marker::PhantomData<fn() -> B>);
+
+/// An operation; times are in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    SleepUntil(u64),
+    /// Reset from one deadline to another in the poll that was pending.
+    Reset(u64, u64),
+    /// Takes turns for ever.
+    Drive,
+    Advance(u64),
+    Fire,
+}
+
+/// A clock that is moved by hand, and on which the driver sleeps. Its time is its
+/// bits.
+struct Hand<B: BlockingBackend>(Arc<StateLock<Alarm, B>>);
+
+struct Alarm {
+    /// When it rings.
+    at: u64,
+    sleeper: WakerSlot,
+}
+
+fn shown(bits: Bits) -> u64 {
+    bits.get() as u64
+}
+
+impl<B: BlockingBackend> Clone for Hand<B> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<B: BlockingBackend> Clock for Hand<B> {
+    fn now(&self) -> Instant {
+        at(shown(self.0.load()))
+    }
+}
+
+impl<B: BlockingBackend> Hand<B> {
+    fn new() -> Self {
+        let alarm = Alarm {
+            at: u64::MAX,
+            sleeper: WakerSlot::new(),
+        };
+        Self(Arc::new(StateLock::new_in(Bits::EMPTY, alarm)))
+    }
+
+    fn advance(&self, by: usize) {
+        self.0.with(|section| {
+            *section.bits = Bits::new(section.bits.get() + by);
+            if section.state.at <= shown(*section.bits) {
+                section.wakes.wake(&mut section.state.sleeper);
+            }
+        });
+    }
+
+    /// Ready when the clock shows that time.
+    fn poll_reached(&self, time: u64, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.poll(cx, false, |section, caller| {
+            if time <= shown(*section.bits) {
+                return Poll::Ready(());
+            }
+            section.state.at = time;
+            caller.register(&mut section.state.sleeper);
+            Poll::Pending
+        })
+    }
+}
+
+/// What one participant holds: all of it.
+pub(crate) struct Shared<B: BlockingBackend> {
+    hand: Hand<B>,
+    timers: Timers<B>,
+}
+
+impl<B: BlockingBackend> Subject for DrivenOn<B> {
+    type Op = Op;
+    type Ret = ();
+    type Spec = DrivenSpec;
+    type Actor = Arc<Shared<B>>;
+
+    fn spec(&self) -> DrivenSpec {
+        DrivenSpec
+    }
+
+    /// One who drives, one who moves the clock, and all others sleep.
+    fn roles(&self, participants: usize) -> Vec<Role<Op>> {
+        let role = |name, kind, ops| Role { name, kind, ops };
+        let sleeper = role(
+            "sleeper",
+            0,
+            vec![
+                Offer::future("sleep_until_1", Op::SleepUntil(1)),
+                Offer::future("sleep_until_70", Op::SleepUntil(FAR)).alias(),
+                Offer::future("reset_sooner", Op::Reset(FAR, 1)).alias(),
+                Offer::future("reset_later", Op::Reset(1, 2)).alias(),
+            ],
+        );
+        let driver = role("driver", 1, vec![Offer::future("drive", Op::Drive)]);
+        let clock = role(
+            "clock",
+            2,
+            vec![
+                Offer::at_once("advance_1", Op::Advance(1)),
+                Offer::at_once("advance_70", Op::Advance(FAR)),
+                Offer::at_once("fire", Op::Fire),
+            ],
+        );
+        let mut roles = vec![sleeper; participants.max(3) - 2];
+        roles.extend([driver, clock]);
+        roles
+    }
+
+    /// Whoever drives for ever does nothing after it.
+    fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
+        let drives = role.ops[next.op].op == Op::Drive;
+        let for_ever = |step: &Step| matches!(step.manner, Manner::Await | Manner::Repoll);
+        !drives || !before.iter().any(for_ever)
+    }
+
+    fn actors(&self, participants: usize) -> Vec<Arc<Shared<B>>> {
+        let hand = Hand::new();
+        let timers = Timers::new_in(hand.clone(), ticks(1));
+        vec![Arc::new(Shared { hand, timers }); participants]
+    }
+
+    fn start<'a>(
+        &self,
+        shared: &'a mut Arc<Shared<B>>,
+        call: Call<'_, Op>,
+        _: &dyn Fn() -> Value,
+    ) -> Started<'a, ()> {
+        let Shared { hand, timers } = &**shared;
+        match *call.op {
+            Op::SleepUntil(deadline) => Started::future(timers.sleep_until(at(deadline))),
+            Op::Reset(from, to) => Started::future(reset(timers.sleep_until(at(from)), to)),
+            Op::Drive => Started::future(poll_fn(|cx| {
+                loop {
+                    let until = timers.turn(cx).map_or(u64::MAX, tick);
+                    if hand.poll_reached(until, cx).is_pending() {
+                        return Poll::Pending;
+                    }
+                }
+            })),
+            Op::Advance(by) => {
+                let by = usize::try_from(by).expect("a few ticks");
+                Started::Done(hand.advance(by))
+            }
+            Op::Fire => Started::Done(timers.fire()),
+        }
+    }
+}
+
+/// What driven timers are, one operation at a time.
+pub(crate) struct DrivenSpec;
+
+/// Their state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct State {
+    now: u64,
+    /// When somebody fired last.
+    fired: u64,
+    /// Whether somebody drives.
+    driven: bool,
+}
+
+impl Spec for DrivenSpec {
+    type Op = Op;
+    type Ret = ();
+    type State = State;
+
+    fn initial(&self) -> State {
+        State::default()
+    }
+
+    fn begins(&self, op: &Op) -> bool {
+        *op == Op::Drive
+    }
+
+    fn begin(&self, state: &State, _: Call<'_, Op>) -> Vec<State> {
+        vec![State {
+            driven: true,
+            ..state.clone()
+        }]
+    }
+
+    fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        match call.op {
+            Op::Drive => vec![State {
+                driven: false,
+                ..state.clone()
+            }],
+            Op::SleepUntil(_) | Op::Reset(..) => vec![state.clone()],
+            Op::Advance(_) | Op::Fire => self.effects(state, call),
+        }
+    }
+
+    /// Never early; and over for certain only where somebody has looked.
+    fn is_due(&self, state: &State, call: Call<'_, Op>) -> bool {
+        match *call.op {
+            Op::SleepUntil(deadline) | Op::Reset(_, deadline) => {
+                let seen = match state.driven {
+                    true => state.now,
+                    false => state.fired,
+                };
+                deadline <= seen
+            }
+            _ => false,
+        }
+    }
+
+    fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, ())> {
+        let mut next = state.clone();
+        match *call.op {
+            Op::SleepUntil(deadline) | Op::Reset(_, deadline) if deadline <= state.now => {}
+            Op::SleepUntil(_) | Op::Reset(..) | Op::Drive => return Vec::new(),
+            Op::Advance(by) => next.now += by,
+            Op::Fire => next.fired = state.now,
+        }
+        vec![(next, ())]
+    }
+}

@@ -1,0 +1,320 @@
+//! `reveille::time::Sleep` on a virtual clock, every public operation of both.
+//!
+//! A sleep is over exactly when the clock has reached its deadline. What is counted
+//! besides are the entries of the wheel: one that is left behind is one too many.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::Poll;
+
+use reveille::protocol::BlockingBackend;
+use reveille::time::{Sleep, VirtualClock};
+
+use super::time::{FAR, at, by_hand, plans, tick, ticks};
+use crate::execution::Value;
+use crate::plan::{Mode, Plan, Profile};
+use crate::spec::{Call, Spec};
+use crate::subject::{Family, Offer, Role, Started, Subject};
+
+/// Sleeps over every backend.
+pub(crate) struct Sleeps;
+
+impl Family for Sleeps {
+    type On<B: BlockingBackend> = SleepOn<B>;
+
+    fn on<B: BlockingBackend>(&self) -> Self::On<B> {
+        SleepOn(std::marker::PhantomData)
+    }
+
+    fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
+        plans(mode, profile, 2)
+    }
+}
+
+pub(crate) struct SleepOn<B>(std::marker::PhantomData<fn() -> B>);
+
+/// An operation; times are in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    SleepUntil(u64),
+    /// For so long.
+    Sleep(u64),
+    /// Reset from one deadline to another in the poll that was pending.
+    Reset(u64, u64),
+    /// Awaited, and once more after a reset to another deadline.
+    Again(u64, u64),
+    Advance(u64),
+    AdvanceToNext,
+    IsElapsed(u64),
+    Now,
+    Waiting,
+    NextDeadline,
+}
+
+/// What an operation answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Ret {
+    Unit,
+    Is(bool),
+    At(u64),
+    Number(usize),
+    /// No deadline is left.
+    Nothing,
+}
+
+impl<B: BlockingBackend> Subject for SleepOn<B> {
+    type Op = Op;
+    type Ret = Ret;
+    type Spec = SleepSpec;
+    type Actor = VirtualClock<B>;
+
+    fn spec(&self) -> SleepSpec {
+        SleepSpec
+    }
+
+    /// One who moves the clock and looks, and all others sleep.
+    fn roles(&self, participants: usize) -> Vec<Role<Op>> {
+        // Nothing of a sleep is left in the wheel when it is over.
+        let sleep = |name, op| Offer::future(name, op).leaving();
+        let sleeper = Role {
+            name: "sleeper",
+            kind: 0,
+            ops: vec![
+                sleep("sleep_until_1", Op::SleepUntil(1)),
+                sleep("sleep_until_2", Op::SleepUntil(2)).alias(),
+                sleep("sleep_until_70", Op::SleepUntil(FAR)).alias(),
+                sleep("sleep_1", Op::Sleep(1)).alias(),
+                sleep("reset_sooner", Op::Reset(FAR, 1)),
+                sleep("reset_later", Op::Reset(1, 2)).alias(),
+                sleep("again", Op::Again(1, 2)).alias(),
+            ],
+        };
+        let clock = Role {
+            name: "clock",
+            kind: 1,
+            ops: vec![
+                Offer::at_once("advance_1", Op::Advance(1)),
+                Offer::at_once("advance_70", Op::Advance(FAR)),
+                Offer::at_once("advance_to_next", Op::AdvanceToNext),
+                Offer::at_once("is_elapsed_1", Op::IsElapsed(1)),
+                Offer::at_once("now", Op::Now),
+                Offer::at_once("waiting", Op::Waiting),
+                Offer::at_once("next_deadline", Op::NextDeadline),
+            ],
+        };
+        let mut roles = vec![sleeper; participants - 1];
+        roles.push(clock);
+        roles
+    }
+
+    fn actors(&self, participants: usize) -> Vec<VirtualClock<B>> {
+        vec![by_hand(); participants]
+    }
+
+    fn start<'a>(
+        &self,
+        clock: &'a mut VirtualClock<B>,
+        call: Call<'_, Op>,
+        _: &dyn Fn() -> Value,
+    ) -> Started<'a, Ret> {
+        let timers = clock.timers();
+        Started::Done(match *call.op {
+            Op::SleepUntil(deadline) => return over(timers.sleep_until(at(deadline))),
+            Op::Sleep(duration) => return over(timers.sleep(ticks(duration))),
+            Op::Reset(from, to) => return over(reset(timers.sleep_until(at(from)), to)),
+            Op::Again(first, then) => {
+                let mut sleep = timers.sleep_until(at(first));
+                return over(async move {
+                    (&mut sleep).await;
+                    sleep.reset(at(then));
+                    sleep.await;
+                });
+            }
+            Op::Advance(by) => {
+                clock.advance(ticks(by));
+                Ret::Unit
+            }
+            Op::AdvanceToNext => Ret::Is(clock.advance_to_next()),
+            Op::IsElapsed(deadline) => Ret::Is(timers.sleep_until(at(deadline)).is_elapsed()),
+            Op::Now => Ret::At(tick(clock.now())),
+            Op::Waiting => Ret::Number(timers.waiting()),
+            Op::NextDeadline => match timers.next_deadline() {
+                Some(deadline) => Ret::At(tick(deadline)),
+                None => Ret::Nothing,
+            },
+        })
+    }
+}
+
+/// A wait of which nothing is left at its end.
+fn over<'a>(wait: impl Future<Output = ()> + Send + 'a) -> Started<'a, Ret> {
+    Started::future(async {
+        wait.await;
+        Ret::Unit
+    })
+}
+
+/// A sleep that is reset once, in its first poll. Where it waits it goes on
+/// waiting, and is not polled for it.
+pub(super) async fn reset<B: BlockingBackend>(mut sleep: Sleep<B>, to: u64) {
+    let mut to = Some(at(to));
+    poll_fn(|cx| {
+        let poll = Pin::new(&mut sleep).poll(cx);
+        let Some(to) = to.take() else {
+            return poll;
+        };
+        sleep.reset(to);
+        match poll {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(()) => Pin::new(&mut sleep).poll(cx),
+        }
+    })
+    .await;
+}
+
+/// What a sleep is, one operation at a time.
+pub(crate) struct SleepSpec;
+
+/// Its state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct State {
+    now: u64,
+    /// The sleeps going on.
+    waits: Vec<Wait>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Wait {
+    who: usize,
+    /// When it is over.
+    due: u64,
+    entry: Entry,
+}
+
+/// What a sleep has in the wheel.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Entry {
+    /// Nothing: it was due before it began.
+    None,
+    /// An entry at its deadline.
+    One,
+    /// An entry at one of these, or none: what has more than one section on its
+    /// way is seen between them.
+    Perhaps([u64; 2]),
+}
+
+impl State {
+    fn take(&mut self, who: usize) -> Option<Wait> {
+        let index = self.waits.iter().position(|wait| wait.who == who)?;
+        Some(self.waits.remove(index))
+    }
+
+    /// How many entries there may be in the wheel.
+    fn waiting(&self) -> std::ops::RangeInclusive<usize> {
+        let count = |counts: fn(&Entry) -> bool| {
+            let counted = self.waits.iter().filter(|wait| counts(&wait.entry));
+            counted.count()
+        };
+        let certain = count(|entry| *entry == Entry::One);
+        certain..=certain + count(|entry| matches!(entry, Entry::Perhaps(_)))
+    }
+
+    /// What may be the next deadline.
+    fn next(&self) -> Vec<Option<u64>> {
+        let (now, waits) = (self.now, &self.waits);
+        let certain = waits.iter().filter(|wait| wait.entry == Entry::One);
+        let first = certain.map(|wait| wait.due).filter(|&due| due > now).min();
+        let perhaps = waits.iter().filter_map(|wait| match wait.entry {
+            Entry::Perhaps(deadlines) => Some(deadlines),
+            _ => None,
+        });
+        perhaps
+            .flatten()
+            .filter(|&deadline| deadline > now && first.is_none_or(|first| deadline < first))
+            .map(Some)
+            .chain([first])
+            .collect()
+    }
+}
+
+impl Spec for SleepSpec {
+    type Op = Op;
+    type Ret = Ret;
+    type State = State;
+
+    fn initial(&self) -> State {
+        State::default()
+    }
+
+    fn begins(&self, op: &Op) -> bool {
+        matches!(
+            op,
+            Op::SleepUntil(_) | Op::Sleep(_) | Op::Reset(..) | Op::Again(..)
+        )
+    }
+
+    fn begin(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        let now = state.now;
+        let (due, entry) = match *call.op {
+            Op::SleepUntil(deadline) if deadline <= now => (deadline, Entry::None),
+            Op::SleepUntil(deadline) => (deadline, Entry::One),
+            // It is in the wheel some time after the clock was read.
+            Op::Sleep(duration) => (now + duration, Entry::Perhaps([now + duration; 2])),
+            Op::Reset(from, to) => (to, Entry::Perhaps([from, to])),
+            Op::Again(first, then) => (first.max(then), Entry::Perhaps([first, then])),
+            _ => unreachable!("it does not wait"),
+        };
+        let mut next = state.clone();
+        let who = call.who;
+        next.waits.push(Wait { who, due, entry });
+        next.waits.sort_by_key(|wait| wait.who);
+        vec![next]
+    }
+
+    /// Dropped, a sleep leaves nothing behind; the clock has been moved, whoever
+    /// panics when he is woken.
+    fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        if !self.begins(call.op) {
+            return self.effects(state, call);
+        }
+        let mut next = state.clone();
+        next.take(call.who);
+        vec![next]
+    }
+
+    fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
+        let mut next = state.clone();
+        let ret = match *call.op {
+            Op::SleepUntil(_) | Op::Sleep(_) | Op::Reset(..) | Op::Again(..) => {
+                match next.take(call.who) {
+                    Some(wait) if wait.due <= state.now => Ret::Unit,
+                    _ => return Vec::new(),
+                }
+            }
+            Op::Advance(by) => {
+                next.now += by;
+                Ret::Unit
+            }
+            Op::AdvanceToNext => {
+                let moved = |to: Option<u64>| {
+                    let now = to.unwrap_or(state.now);
+                    let waits = state.waits.clone();
+                    (State { now, waits }, Ret::Is(to.is_some()))
+                };
+                return state.next().into_iter().map(moved).collect();
+            }
+            Op::IsElapsed(deadline) => Ret::Is(deadline <= state.now),
+            Op::Now => Ret::At(state.now),
+            Op::Waiting => {
+                let counts = state.waiting();
+                return counts.map(|n| (state.clone(), Ret::Number(n))).collect();
+            }
+            Op::NextDeadline => {
+                let answer = |next: Option<u64>| next.map_or(Ret::Nothing, Ret::At);
+                let answers = state.next().into_iter().map(answer);
+                return answers.map(|ret| (state.clone(), ret)).collect();
+            }
+        };
+        vec![(next, ret)]
+    }
+}

@@ -1,0 +1,82 @@
+//! What the subjects of time share: a clock that is moved by hand, its ticks, and
+//! how far each engine goes.
+//!
+//! "The deadline passes now" is one more operation, `advance`, and interleaves
+//! with all others.
+
+use reveille::protocol::BlockingBackend;
+use reveille::time::{Advance, Duration, Instant, VirtualClock};
+
+use crate::plan::{Mode, Plan, Profile};
+use crate::program::Bound;
+
+/// So many ticks of a nanosecond.
+pub(crate) const fn ticks(number: u64) -> Duration {
+    Duration::from_nanos(number)
+}
+
+/// The instant that the clock shows after so many ticks.
+pub(crate) fn at(tick: u64) -> Instant {
+    Instant::from_origin(ticks(tick))
+}
+
+/// The tick of an instant.
+pub(crate) fn tick(instant: Instant) -> u64 {
+    u64::try_from(instant.since_origin().as_nanos()).expect("an instant fits")
+}
+
+/// A clock at its origin, whose ticks are those of its timers.
+pub(crate) fn by_hand<B: BlockingBackend>() -> VirtualClock<B> {
+    VirtualClock::new_in(Instant::ORIGIN, Advance::ByHand, ticks(1))
+}
+
+/// A deadline on a level of the wheel above that of the near ones.
+pub(crate) const FAR: u64 = 70;
+
+/// The plans of what waits for a clock, where it takes so many participants for
+/// something to happen: these, and one more.
+///
+/// None for accesses: the wheel does not fit the stacks that loom gives a model, and
+/// it stands under a lock that has been explored.
+pub(crate) fn plans(mode: Mode, profile: Profile, least: usize) -> Vec<Plan> {
+    let plan = Plan::of(mode, profile);
+    let with = |participants, operations, total, unusual, hostile| Plan {
+        bound: Bound {
+            participants,
+            operations,
+            total,
+            unusual,
+            hostile,
+            ..plan.bound
+        },
+        ..plan
+    };
+    let most = least + 1;
+    let drawn = with(most, 3, 3 * most, 3 * most, true);
+    use Mode::{Accesses, Exhaustive, Pct, Random, Sections, Steps, Threads};
+    match (mode, profile) {
+        (Steps, Profile::Quick) => vec![with(least, 2, 3, 1, true), with(most, 1, most, 0, false)],
+        (Steps, _) => vec![with(least, 3, 5, 2, true), with(most, 2, most + 1, 1, true)],
+        (Sections, Profile::Quick) => vec![with(least, 1, 2, 0, false)],
+        (Sections, _) => vec![with(least, 1, least, 1, true)],
+        (Exhaustive, Profile::Quick) => {
+            vec![with(least, 2, 3, 1, false), with(most, 1, 3, 0, false)]
+        }
+        (Exhaustive, Profile::Full) => {
+            vec![with(least, 2, 4, 2, true), with(most, 1, most, 1, true)]
+        }
+        (Exhaustive, Profile::Deep) => {
+            vec![with(least, 3, 5, 2, true), with(most, 2, most + 1, 1, true)]
+        }
+        (Accesses, _) => Vec::new(),
+        (Random | Pct, Profile::Quick) => vec![Plan {
+            drawn: Some(50),
+            ..drawn
+        }],
+        (Threads, Profile::Quick) => vec![Plan {
+            drawn: Some(30),
+            ..drawn
+        }],
+        (Random | Pct | Threads, _) => vec![drawn],
+    }
+}
