@@ -217,8 +217,14 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
     ) -> Started<'a, Ret> {
         let lock = || shared.mutex.clone().try_lock_owned().ok();
         let done = match *call.op {
-            Op::NotifyOne => Some(shared.notify.notify_one()),
-            Op::Unlock => Some(drop(held.take())),
+            Op::NotifyOne => {
+                shared.notify.notify_one();
+                Some(())
+            }
+            Op::Unlock => {
+                drop(held.take());
+                Some(())
+            }
             Op::Open => lock().map(|mut open| *open = true),
             Op::Lock => lock().map(|guard| *held = Some(guard)),
             Op::Wait | Op::WaitWhile => match lock() {
