@@ -14,6 +14,7 @@
 //! To add a primitive: a module with its loops and a `contenders` function, a
 //! line in [`contenders`] here, and a file in `benches/`.
 
+mod executor;
 mod lock;
 mod mutex;
 mod notify;
@@ -60,6 +61,7 @@ pub fn contenders() -> Vec<Contender> {
         semaphore::contenders(),
         notify::contenders(),
         time::contenders(),
+        executor::contenders(),
     ]
     .concat()
 }

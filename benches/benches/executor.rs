@@ -1,0 +1,7 @@
+//! Executors, under criterion.
+
+mod harness;
+
+fn main() {
+    harness::run("executor");
+}
