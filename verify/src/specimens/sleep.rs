@@ -1,6 +1,6 @@
 //! A sleep with a fault to order, and whoever drives it.
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::task::Poll;
@@ -104,23 +104,21 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         _: &dyn Fn() -> Value,
     ) -> Started<'a, ()> {
         match *call.op {
-            Op::SleepUntil(deadline) => over(timers.sleep_until(deadline)),
-            Op::Drive => Started::future(poll_fn(|cx| {
-                timers.turn(cx);
-                Poll::Pending
-            })),
-            Op::Advance(by) => Started::Done(timers.advance(by)),
-            Op::Fire => Started::Done(timers.fire()),
+            Op::SleepUntil(deadline) => return Started::future(timers.sleep_until(deadline)),
+            Op::Drive => {
+                return Started::future(poll_fn(|cx| {
+                    timers.turn(cx);
+                    Poll::Pending
+                }));
+            }
+            Op::Advance(by) => timers.advance(by),
+            Op::Fire => timers.fire(),
             Op::Reset(..) => unreachable!("no part has it"),
         }
+        Started::Done(())
     }
 
     fn describe(&self, _: Bits) -> String {
         "state".to_owned()
     }
-}
-
-/// A wait of which nothing is left at its end.
-fn over<'a>(wait: impl Future<Output = ()> + Send + 'a) -> Started<'a, ()> {
-    Started::future(async { wait.await })
 }

@@ -59,17 +59,18 @@ struct Timeout<B: BlockingBackend> {
 }
 
 impl<B: BlockingBackend> Future for Timeout<B> {
-    type Output = Ret;
+    /// Whether it has.
+    type Output = bool;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ret> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
         let this = self.get_mut();
         let acquired = Pin::new(&mut this.acquire).poll(cx).is_ready();
         if acquired && this.fault != Fault::LateGrantLost {
-            return Poll::Ready(Ret::Granted);
+            return Poll::Ready(true);
         }
         match (acquired, Pin::new(&mut this.sleep).poll(cx)) {
-            (_, Poll::Ready(())) => Poll::Ready(Ret::Elapsed),
-            (true, Poll::Pending) => Poll::Ready(Ret::Granted),
+            (_, Poll::Ready(())) => Poll::Ready(false),
+            (true, Poll::Pending) => Poll::Ready(true),
             (false, Poll::Pending) => Poll::Pending,
         }
     }
@@ -163,8 +164,12 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
                     acquire: permits.acquire(1),
                     sleep: timers.sleep_until(deadline),
                 };
-                // With its end, what is left of it is dropped.
-                return Started::future(async { timeout.await });
+                return Started::future(async {
+                    match timeout.await {
+                        true => Ret::Granted,
+                        false => Ret::Elapsed,
+                    }
+                });
             }
             Op::Wait(_) => {
                 let acquire = permits.acquire(1);

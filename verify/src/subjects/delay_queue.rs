@@ -109,6 +109,15 @@ impl Change {
 }
 
 impl<B: BlockingBackend> Queue<B> {
+    /// Made in a frame of its own, as the clock is.
+    #[inline(never)]
+    fn new(clock: &VirtualClock<B>) -> Self {
+        Self {
+            queue: Box::new(DelayQueue::new_in(clock.timers())),
+            keys: Vec::new(),
+        }
+    }
+
     fn change(&mut self, change: Change, value: Option<Value>) -> Ret {
         let Self { queue, keys } = self;
         match (change, value) {
@@ -206,10 +215,7 @@ impl<B: BlockingBackend> Subject for DelayQueueOn<B> {
 
     fn actors(&self, participants: usize) -> Vec<Actor<B>> {
         let clock = by_hand();
-        let mut queue = Some(Queue {
-            queue: Box::new(DelayQueue::new_in(clock.timers())),
-            keys: Vec::new(),
-        });
+        let mut queue = Some(Queue::new(&clock));
         (0..participants)
             .map(|_| Actor {
                 clock: clock.clone(),

@@ -160,7 +160,8 @@ impl<B: BlockingBackend> Subject for DrivenOn<B> {
     fn actors(&self, participants: usize) -> Vec<Arc<Shared<B>>> {
         let hand = Hand::new();
         let timers = Timers::new_in(hand.clone(), ticks(1));
-        vec![Arc::new(Shared { hand, timers }); participants]
+        let shared = Arc::new(Shared { hand, timers });
+        vec![shared; participants]
     }
 
     fn start<'a>(
@@ -171,22 +172,26 @@ impl<B: BlockingBackend> Subject for DrivenOn<B> {
     ) -> Started<'a, ()> {
         let Shared { hand, timers } = &**shared;
         match *call.op {
-            Op::SleepUntil(deadline) => Started::future(timers.sleep_until(at(deadline))),
-            Op::Reset(from, to) => Started::future(reset(timers.sleep_until(at(from)), to)),
-            Op::Drive => Started::future(poll_fn(|cx| {
-                loop {
-                    let until = timers.turn(cx).map_or(u64::MAX, tick);
-                    if hand.poll_reached(until, cx).is_pending() {
-                        return Poll::Pending;
-                    }
-                }
-            })),
-            Op::Advance(by) => {
-                let by = usize::try_from(by).expect("a few ticks");
-                Started::Done(hand.advance(by))
+            Op::SleepUntil(deadline) => {
+                return Started::future(timers.sleep_until(at(deadline)));
             }
-            Op::Fire => Started::Done(timers.fire()),
+            Op::Reset(from, to) => {
+                return Started::future(reset(timers.sleep_until(at(from)), to));
+            }
+            Op::Drive => {
+                return Started::future(poll_fn(|cx| {
+                    loop {
+                        let until = timers.turn(cx).map_or(u64::MAX, tick);
+                        if hand.poll_reached(until, cx).is_pending() {
+                            return Poll::Pending;
+                        }
+                    }
+                }));
+            }
+            Op::Advance(by) => hand.advance(usize::try_from(by).expect("a few ticks")),
+            Op::Fire => timers.fire(),
         }
+        Started::Done(())
     }
 }
 

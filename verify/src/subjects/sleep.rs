@@ -44,6 +44,7 @@ pub(crate) enum Op {
     /// Awaited, and once more after a reset to another deadline.
     Again(u64, u64),
     Advance(u64),
+    AdvanceTo(u64),
     AdvanceToNext,
     IsElapsed(u64),
     Now,
@@ -95,6 +96,7 @@ impl<B: BlockingBackend> Subject for SleepOn<B> {
             ops: vec![
                 Offer::at_once("advance_1", Op::Advance(1)),
                 Offer::at_once("advance_70", Op::Advance(FAR)),
+                Offer::at_once("advance_to", Op::AdvanceTo(2)),
                 Offer::at_once("advance_to_next", Op::AdvanceToNext),
                 Offer::at_once("is_elapsed_1", Op::IsElapsed(1)),
                 Offer::at_once("now", Op::Now),
@@ -132,6 +134,10 @@ impl<B: BlockingBackend> Subject for SleepOn<B> {
             }
             Op::Advance(by) => {
                 clock.advance(ticks(by));
+                Ret::Unit
+            }
+            Op::AdvanceTo(time) => {
+                clock.advance_to(at(time));
                 Ret::Unit
             }
             Op::AdvanceToNext => Ret::Is(clock.advance_to_next()),
@@ -293,6 +299,10 @@ impl Spec for SleepSpec {
             }
             Op::Advance(by) => {
                 next.now += by;
+                Ret::Unit
+            }
+            Op::AdvanceTo(time) => {
+                next.now = state.now.max(time);
                 Ret::Unit
             }
             Op::AdvanceToNext => {

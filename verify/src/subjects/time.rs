@@ -26,6 +26,10 @@ pub(crate) fn tick(instant: Instant) -> u64 {
 }
 
 /// A clock at its origin, whose ticks are those of its timers.
+///
+/// A wheel is some kilobytes large, and on its way to its place it stands on the
+/// stack, which is short under loom: so it is made in a frame of its own.
+#[inline(never)]
 pub(crate) fn by_hand<B: BlockingBackend>() -> VirtualClock<B> {
     VirtualClock::new_in(Instant::ORIGIN, Advance::ByHand, ticks(1))
 }

@@ -25,7 +25,7 @@ use Because::{Alone, Constant, Makes, Runs, Tells};
 type Absent = (&'static str, Because);
 
 /// Each subject, the source of its primitive, and what of it is in no program.
-const TABLE: [(&str, &str, &[Absent]); 9] = [
+const TABLE: [(&str, &str, &[Absent]); 14] = [
     (
         "oneshot",
         include_str!("../../../primitives/src/oneshot.rs"),
@@ -151,6 +151,68 @@ const TABLE: [(&str, &str, &[Absent]); 9] = [
             ("new_in", Makes),
             ("new_with", Makes),
             ("waiters", Tells),
+        ],
+    ),
+    (
+        "sleep",
+        include_str!("../../../primitives/src/time/sleep.rs"),
+        &[
+            ("deadline", Alone),
+            ("is_elapsed", Runs("is_elapsed_1")),
+            ("reset", Runs("reset_sooner")),
+        ],
+    ),
+    (
+        "sleep",
+        include_str!("../../../primitives/src/time/virtual_clock.rs"),
+        &[
+            ("advance", Runs("advance_1")),
+            ("by_hand", Makes),
+            ("new_in", Makes),
+            ("starting_at", Makes),
+            ("timers", Constant),
+            ("when_idle", Makes),
+        ],
+    ),
+    (
+        "timeout",
+        include_str!("../../../primitives/src/time/timeout.rs"),
+        &[
+            ("get_mut", Alone),
+            ("get_ref", Constant),
+            ("into_inner", Alone),
+        ],
+    ),
+    (
+        "interval",
+        include_str!("../../../primitives/src/time/interval.rs"),
+        &[
+            ("missed_tick_behavior", Alone),
+            ("period", Constant),
+            ("poll_tick", Runs("tick")),
+            ("set_missed_tick_behavior", Runs("skip")),
+        ],
+    ),
+    (
+        "delay-queue",
+        include_str!("../../../primitives/src/time/delay_queue.rs"),
+        &[
+            ("capacity", Alone),
+            ("get_mut", Alone),
+            ("get_ref", Constant),
+            ("insert", Runs("insert_1")),
+            ("into_inner", Alone),
+            ("is_empty", Runs("len")),
+            ("key", Constant),
+            ("new", Makes),
+            ("new_in", Makes),
+            ("poll_expired", Runs("expired")),
+            ("reserve", Alone),
+            ("reset", Runs("reset_1")),
+            ("reset_at", Runs("reset_1")),
+            ("shrink_to_fit", Alone),
+            ("try_remove", Runs("remove")),
+            ("with_capacity", Makes),
         ],
     ),
 ];
