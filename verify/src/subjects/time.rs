@@ -63,6 +63,7 @@ pub(crate) fn plans(mode: Mode, profile: Profile, least: usize) -> Vec<Plan> {
         (Steps, _) => vec![with(least, 3, 5, 2, true), with(most, 2, most + 1, 1, true)],
         (Sections, Profile::Quick) => vec![with(least, 1, 2, 0, false)],
         (Sections, _) => vec![with(least, 1, least, 1, true)],
+        (Exhaustive, Profile::Quick) if most > 3 => vec![with(least, 2, 3, 1, false)],
         (Exhaustive, Profile::Quick) => {
             vec![with(least, 2, 3, 1, false), with(most, 1, 3, 0, false)]
         }
@@ -78,7 +79,7 @@ pub(crate) fn plans(mode: Mode, profile: Profile, least: usize) -> Vec<Plan> {
             ..drawn
         }],
         (Threads, Profile::Quick) => vec![Plan {
-            drawn: Some(30),
+            drawn: Some(20),
             ..drawn
         }],
         (Random | Pct | Threads, _) => vec![drawn],

@@ -25,7 +25,7 @@ use Because::{Alone, Constant, Makes, Runs, Tells};
 type Absent = (&'static str, Because);
 
 /// Each subject, the source of its primitive, and what of it is in no program.
-const TABLE: [(&str, &str, &[Absent]); 14] = [
+const TABLE: [(&str, &str, &[Absent]); 13] = [
     (
         "oneshot",
         include_str!("../../../primitives/src/oneshot.rs"),
@@ -172,15 +172,6 @@ const TABLE: [(&str, &str, &[Absent]); 14] = [
             ("starting_at", Makes),
             ("timers", Constant),
             ("when_idle", Makes),
-        ],
-    ),
-    (
-        "timeout",
-        include_str!("../../../primitives/src/time/timeout.rs"),
-        &[
-            ("get_mut", Alone),
-            ("get_ref", Constant),
-            ("into_inner", Alone),
         ],
     ),
     (
