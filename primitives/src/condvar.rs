@@ -49,7 +49,7 @@ use crate::notify::{Notified, Notify};
 use crate::protocol::Places;
 use crate::protocol::{AcquireGuard, All, Backend, DefaultBackend, Site};
 
-/// Lets tasks wait for what a [`Mutex`](crate::Mutex) protects to change. See
+/// Lets tasks wait for what a [`Mutex`] protects to change. See
 /// the [module](self).
 ///
 /// The names are those of [`std::sync::Condvar`]. A wait ends only when it is
