@@ -117,7 +117,7 @@ impl Mode {
 /// How much is run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// Under a minute: what runs at every commit.
+    /// A minute or two: what runs at every commit.
     #[default]
     Quick,
     /// Some minutes.
