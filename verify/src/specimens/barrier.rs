@@ -14,7 +14,7 @@ use reveille::protocol::{Bits, BlockingBackend, StateLock};
 use crate::execution::Value;
 use crate::program::Step;
 use crate::spec::Call;
-use crate::specimens::set_once::{part, wake_all};
+use crate::specimens::{part, wake_all};
 use crate::subject::{Family, Role, Started, Subject};
 use crate::subjects::barrier::{self as real, BarrierSpec, Op, Ret};
 use crate::verdict::Class;

@@ -17,3 +17,37 @@ pub(crate) mod set_once;
 pub(crate) mod sleep;
 pub(crate) mod timeout;
 pub(crate) mod timers;
+
+use std::task::Waker;
+
+use crate::subject::Role;
+
+/// A part of a specimen in which every part is its own kind: with some of the
+/// operations of a role, which only the first part tries in every manner.
+pub(crate) fn part<Op>(mut role: Role<Op>, kind: usize, plays: impl Fn(&Op) -> bool) -> Role<Op> {
+    role.kind = kind;
+    role.ops.retain(|offer| plays(&offer.op));
+    for offer in &mut role.ops {
+        offer.alias |= kind > 0;
+    }
+    role
+}
+
+/// Wakes all of them; where one panics, the others too (P8).
+pub(crate) fn wake_all(wakers: Vec<Waker>) {
+    struct Rest(std::vec::IntoIter<Waker>);
+
+    impl Drop for Rest {
+        fn drop(&mut self) {
+            for waker in self.0.by_ref() {
+                let wake = std::panic::AssertUnwindSafe(|| waker.wake());
+                drop(std::panic::catch_unwind(wake));
+            }
+        }
+    }
+
+    let mut rest = Rest(wakers.into_iter());
+    for waker in rest.0.by_ref() {
+        waker.wake();
+    }
+}

@@ -13,7 +13,7 @@ use reveille::protocol::{Bits, BlockingBackend, StateLock};
 
 use crate::execution::Value;
 use crate::spec::Call;
-use crate::specimens::set_once::wake_all;
+use crate::specimens::wake_all;
 use crate::subject::{Family, Offer, Role, Started, Subject};
 use crate::subjects::notify::{NotifySpec, Op};
 use crate::verdict::Class;

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 
 use reveille::protocol::{Bits, BlockingBackend, StateLock};
 
-use crate::specimens::set_once::wake_all;
+use crate::specimens::wake_all;
 
 /// What is wrong with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

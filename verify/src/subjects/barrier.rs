@@ -10,7 +10,7 @@ use crate::execution::Value;
 use crate::plan::{Mode, Plan, Profile};
 use crate::spec::{Call, Spec};
 use crate::subject::{Family, Offer, Role, Started, Subject};
-use crate::subjects::notify::queueing;
+use crate::subjects::queueing;
 use crate::subjects::set_once::sparingly;
 
 /// A `Barrier` for so many, over every backend.

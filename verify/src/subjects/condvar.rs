@@ -8,7 +8,7 @@ use std::sync::Arc;
 use reveille::protocol::BlockingBackend;
 use reveille::{Condvar, Mutex, OwnedMutexGuard};
 
-use super::notify::queueing;
+use super::queueing;
 use crate::execution::Value;
 use crate::plan::{Mode, Plan, Profile};
 use crate::program::Step;

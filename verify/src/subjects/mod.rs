@@ -16,3 +16,39 @@ pub(crate) mod sleep;
 pub(crate) mod state_lock;
 pub(crate) mod time;
 pub(crate) mod timeout;
+
+use crate::plan::{Mode, Plan, Profile};
+use crate::program::Bound;
+
+/// The plans of what queues: two participants, and three, who can be in a
+/// queue while a third acts on it.
+pub(crate) fn queueing(mode: Mode, profile: Profile) -> Vec<Plan> {
+    let plan = Plan::of(mode, profile);
+    let with = |participants, operations, total, unusual, hostile| Plan {
+        bound: Bound {
+            participants,
+            operations,
+            total,
+            unusual,
+            hostile,
+            ..plan.bound
+        },
+        ..plan
+    };
+    use Mode::{Accesses, Exhaustive, Pct, Random, Sections, Steps, Threads};
+    match (mode, profile) {
+        (Steps, Profile::Quick) => vec![with(2, 2, 3, 2, true), with(3, 1, 3, 1, true)],
+        (Steps, _) => vec![with(2, 3, 6, 2, true), with(3, 3, 5, 1, true)],
+        (Sections, Profile::Quick) => vec![with(2, 1, 2, 2, true), with(2, 2, 3, 0, false)],
+        (Sections, _) => vec![with(2, 2, 4, 4, true), with(3, 1, 3, 3, true)],
+        (Exhaustive, Profile::Quick) => vec![with(2, 2, 3, 1, true), with(3, 1, 3, 0, false)],
+        (Exhaustive, Profile::Full) => vec![with(2, 2, 4, 4, true), with(3, 1, 3, 3, true)],
+        (Exhaustive, Profile::Deep) => vec![with(2, 3, 5, 2, true), with(3, 2, 4, 1, false)],
+        (Accesses, Profile::Quick) => vec![Plan {
+            preemptions: Some(1),
+            ..with(2, 1, 2, 0, false)
+        }],
+        (Accesses, _) => vec![plan],
+        (Random | Pct | Threads, _) => vec![with(3, 3, 9, 9, true)],
+    }
+}

@@ -11,7 +11,7 @@ use reveille::mutex::{OwnedMappedMutexGuard, OwnedMutexGuard};
 use reveille::protocol::{Bits, BlockingBackend, describe_permits};
 use reveille::{Mutex, MutexGuard};
 
-use super::notify::queueing;
+use super::queueing;
 use crate::execution::Value;
 use crate::plan::{Mode, Plan, Profile};
 use crate::spec::{Call, Spec};

@@ -13,7 +13,7 @@ use crate::plan::{Mode, Plan, Profile};
 use crate::program::Step;
 use crate::spec::{Call, Spec, ValueId};
 use crate::subject::{Family, Offer, Role, Started, Subject};
-use crate::subjects::notify::queueing;
+use crate::subjects::queueing;
 use crate::subjects::set_once::sparingly;
 
 /// `OnceCell` over every backend.

@@ -12,7 +12,7 @@ use reveille::{
     OwnedRwLockWriteGuard, RwLock,
 };
 
-use super::notify::queueing;
+use super::queueing;
 use crate::execution::Value;
 use crate::plan::{Mode, Plan, Profile};
 use crate::program::Step;

@@ -6,7 +6,7 @@ use reveille::protocol::{Bits, BlockingBackend, describe_permits};
 use reveille::semaphore::{OwnedSemaphorePermit, TryAcquireError};
 use reveille::{AcquireError, Semaphore};
 
-use super::notify::queueing;
+use super::queueing;
 use crate::execution::Value;
 use crate::plan::{Mode, Plan, Profile};
 use crate::program::Step;

@@ -10,7 +10,7 @@ use crate::execution::Value;
 use crate::plan::{Mode, Plan, Profile};
 use crate::spec::{Call, Spec, ValueId};
 use crate::subject::{Family, Offer, Role, Started, Subject};
-use crate::subjects::notify::queueing;
+use crate::subjects::queueing;
 
 /// `SetOnce` over every backend.
 pub(crate) struct SetOnces;
