@@ -5,7 +5,7 @@ use std::sync::Arc;
 use reveille::protocol::BlockingBackend;
 
 use crate::plan::{Mode, Plan, Profile};
-use crate::run::{self, Watch};
+use crate::run;
 use crate::subject::{Family, Subject};
 use crate::token::Token;
 use crate::verdict::{Counterexample, Report};
@@ -46,7 +46,7 @@ pub fn check<F: Family>(family: &F, name: &str, profile: Profile) -> Vec<Report>
 #[must_use]
 pub fn explore<F: Family>(family: &F, name: &str, mode: Mode, plan: &Plan) -> Report {
     assert_is_name(name);
-    run::run(family, name, mode, plan, &Watch::default())
+    run::run(family, name, mode, plan)
 }
 
 /// Runs a failing execution again, from the token of its [`Counterexample`].

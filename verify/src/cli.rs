@@ -1,21 +1,23 @@
 //! The command line.
 
 use std::io::{IsTerminal, Write};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::process::ExitCode;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitCode};
+use std::time::Instant;
 
 use clap::Parser;
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
+use crate::deal::{self, Event};
 use crate::plan::{Engine, Mode, Plan, Profile};
 use crate::registry::{self, Named, Planted};
-use crate::run::Watch;
+use crate::run::Work;
 use crate::token::Token;
 use crate::verdict::{Counterexample, Report, SpecimenReport};
+use crate::worker::{self, Process};
 
 /// Explores every interleaving of every small program over a primitive, and
 /// shows that no wake-up is lost, no stale waker is called and no cancellation
@@ -48,6 +50,15 @@ struct Cli {
     /// Run one execution again, and draw it
     #[arg(long, value_name = "TOKEN")]
     replay: Option<String>,
+
+    /// How many processes work side by side [default: one for each core]
+    #[arg(long, short, value_name = "NUMBER")]
+    jobs: Option<NonZeroUsize>,
+
+    /// Work for another process of this program, which was given the same
+    /// arguments
+    #[arg(long, hide = true)]
+    worker: bool,
 
     /// Also write the results to a file, as JSON
     #[arg(long, value_name = "FILE")]
@@ -96,6 +107,11 @@ fn run(cli: &Cli) -> Result<bool, String> {
         list(&request);
         return Ok(true);
     }
+    let runs = request.runs();
+    if cli.worker {
+        let prepare: Vec<_> = runs.iter().map(|run| move || run.prepare()).collect();
+        return worker::serve(&refer(&prepare)).map(|()| true);
+    }
     let mut json = match &cli.json {
         Some(path) => Some(
             std::fs::File::create(path)
@@ -105,11 +121,11 @@ fn run(cli: &Cli) -> Result<bool, String> {
     };
 
     let begun = Instant::now();
-    let results = run_subjects(&request);
-    let specimens = run_specimens(&request);
-    if results.is_empty() && specimens.is_empty() {
+    if runs.is_empty() {
         return Err("nothing was run: these engines have nothing to say here".to_owned());
     }
+    let jobs = cli.jobs.map_or_else(deal::cores, NonZeroUsize::get);
+    let (results, specimens) = run_all(&runs, jobs)?;
     println!();
     if !results.is_empty() {
         println!("{}", results_table(&results));
@@ -207,83 +223,158 @@ fn named<T: Copy>(
         })
 }
 
-fn run_subjects(request: &Request) -> Vec<Report> {
-    let mut results = Vec::new();
-    for named in &request.subjects {
-        for &mode in &request.modes {
-            for plan in named.entry.plans(mode, request.profile) {
-                let report = watched(named, mode, &plan);
-                println!("{}", report.line());
-                for failure in &report.failures {
-                    print_failure(failure);
-                }
-                results.push(report);
+/// One run of what was asked for.
+struct Run<'a> {
+    named: &'a Named,
+    mode: Mode,
+    plan: Plan,
+    /// The specimen that is run, if it is one.
+    planted: Option<&'a Planted>,
+    /// Whether a counterexample is what was asked for.
+    shown: bool,
+}
+
+impl Run<'_> {
+    fn prepare(&self) -> Box<dyn Work> {
+        let Self {
+            named, mode, plan, ..
+        } = self;
+        named.entry.prepare(&named.name, *mode, plan)
+    }
+}
+
+impl Request {
+    /// The runs, in their order: the same in every process.
+    fn runs(&self) -> Vec<Run<'_>> {
+        let mut runs = Vec::new();
+        for named in &self.subjects {
+            for &mode in &self.modes {
+                let plans = named.entry.plans(mode, self.profile).into_iter();
+                runs.extend(plans.map(|plan| Run {
+                    named,
+                    mode,
+                    plan,
+                    planted: None,
+                    shown: true,
+                }));
             }
         }
+        runs.extend(self.specimens.iter().map(|planted| Run {
+            named: &planted.named,
+            mode: planted.mode(),
+            plan: planted.plan(),
+            planted: Some(planted),
+            shown: self.specimens.len() == 1,
+        }));
+        runs
     }
-    results
 }
 
-fn run_specimens(request: &Request) -> Vec<SpecimenReport> {
-    let mut reports = Vec::new();
-    for planted in &request.specimens {
-        let report = watched(&planted.named, planted.mode(), &planted.plan());
-        let counterexample = report.failures.into_iter().next();
-        let report = SpecimenReport {
-            name: planted.named.name.clone(),
-            expected: planted.expected,
-            found: counterexample.as_ref().map(|failure| failure.class),
-            program: match &counterexample {
-                Some(failure) => failure.program.clone(),
-                None => format!("{} programs", report.programs),
-            },
-            executions: report.executions,
-            seconds: report.seconds,
-            counterexample,
-        };
-        // Whoever asks for one wants to see it.
-        let asked = request.specimens.len() == 1;
-        if let Some(failure) = &report.counterexample
-            && (asked || !report.as_expected())
-        {
-            print_failure(failure);
-        }
-        reports.push(report);
-    }
-    reports
-}
-
-/// Runs one mode of a subject, with its progress on a terminal.
-fn watched(named: &Named, mode: Mode, plan: &Plan) -> Report {
-    let watch = Watch::default();
-    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-    if std::io::stderr().is_terminal() {
-        let template = "{prefix} {bar:24} {pos}/{len} programs, {msg}, {eta} left";
-        bar.set_style(ProgressStyle::with_template(template).expect("the template is well-formed"));
-        bar.set_prefix(format!(
-            "{} {}/{}",
-            named.name,
-            mode.engine().name(),
-            mode.name()
-        ));
-    } else {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
-    let report = std::thread::scope(|scope| {
-        let run = scope.spawn(|| named.entry.run(&named.name, mode, plan, &watch));
-        let begun = Instant::now();
-        while !run.is_finished() && !bar.is_hidden() {
-            let executions = watch.executions.load(Ordering::Relaxed);
-            let rate = executions as f64 / begun.elapsed().as_secs_f64().max(0.001);
-            bar.set_length(watch.total.load(Ordering::Relaxed));
-            bar.set_position(watch.programs.load(Ordering::Relaxed));
-            bar.set_message(format!("{} executions/s", HumanCount(rate as u64)));
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        run.join()
+/// Runs everything in processes of this program, and prints what comes of it.
+fn run_all(runs: &[Run<'_>], jobs: usize) -> Result<(Vec<Report>, Vec<SpecimenReport>), String> {
+    let program = std::env::current_exe()
+        .map_err(|error| format!("this program cannot be found to be run again: {error}"))?;
+    let workers = (0..jobs).map(|_| {
+        let mut command = Command::new(&program);
+        command.args(std::env::args_os().skip(1)).arg("--worker");
+        Process::new(command)
     });
-    bar.finish_and_clear();
-    report.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    let prepare: Vec<_> = runs.iter().map(|run| || run.prepare()).collect();
+    let bar = Bar::new();
+    let (mut results, mut specimens) = (Vec::new(), Vec::new());
+    deal::deal(
+        refer(&prepare),
+        workers.collect(),
+        &mut |event| match event {
+            Event::Underway(report, programs) => bar.show(report, programs),
+            Event::Ended(number, report) => {
+                let run = &runs[number];
+                let mut shown = run.shown;
+                match run.planted {
+                    None => {
+                        bar.suspend(|| println!("{}", report.line()));
+                        results.push(report.clone());
+                    }
+                    Some(planted) => {
+                        let report = specimen(planted, report.clone());
+                        shown |= !report.as_expected();
+                        specimens.push(report);
+                    }
+                }
+                if shown {
+                    bar.suspend(|| report.failures.iter().for_each(print_failure));
+                }
+            }
+        },
+    );
+    bar.clear();
+    Ok((results, specimens))
+}
+
+fn refer<F: Fn() -> Box<dyn Work> + Sync>(prepare: &[F]) -> Vec<deal::Prepare<'_>> {
+    prepare.iter().map(|prepare| prepare as _).collect()
+}
+
+/// What became of a specimen.
+fn specimen(planted: &Planted, report: Report) -> SpecimenReport {
+    let counterexample = report.failures.into_iter().next();
+    SpecimenReport {
+        name: planted.named.name.clone(),
+        expected: planted.expected,
+        found: counterexample.as_ref().map(|failure| failure.class),
+        program: match &counterexample {
+            Some(failure) => failure.program.clone(),
+            None => format!("{} programs", report.programs),
+        },
+        executions: report.executions,
+        seconds: report.seconds,
+        counterexample,
+    }
+}
+
+/// How far it has come, on a terminal.
+struct Bar {
+    bar: ProgressBar,
+}
+
+impl Bar {
+    fn new() -> Self {
+        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
+        if std::io::stderr().is_terminal() {
+            let template = "{prefix} {bar:24} {pos}/{len} programs, {msg}, {eta} left";
+            let style = ProgressStyle::with_template(template);
+            bar.set_style(style.expect("the template is well-formed"));
+        } else {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        Self { bar }
+    }
+
+    fn show(&self, report: &Report, programs: usize) {
+        let seconds = report.seconds.as_secs_f64().max(0.001);
+        let rate = report.executions as f64 / seconds;
+        let Report {
+            subject,
+            engine,
+            mode,
+            ..
+        } = report;
+        self.bar.set_prefix(format!("{subject} {engine}/{mode}"));
+        self.bar.set_length(programs as u64);
+        self.bar.set_position(report.programs);
+        self.bar.set_message(format!(
+            "{} executions/s of a core",
+            HumanCount(rate as u64)
+        ));
+    }
+
+    fn suspend(&self, print: impl FnOnce()) {
+        self.bar.suspend(print);
+    }
+
+    fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
 }
 
 fn print_failure(failure: &Counterexample) {

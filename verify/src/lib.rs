@@ -249,6 +249,7 @@
 mod check;
 #[doc(hidden)]
 pub mod cli;
+mod deal;
 mod engine;
 mod erased;
 mod execution;
@@ -268,6 +269,7 @@ mod tests;
 mod token;
 mod trace;
 mod verdict;
+mod worker;
 
 pub use check::{check, check_foreign, explore, replay, replay_foreign};
 pub use execution::Value;

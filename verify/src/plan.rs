@@ -117,7 +117,7 @@ impl Mode {
 /// How much is run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// A minute or two: what runs at every commit.
+    /// Under a minute on two cores: what runs at every commit.
     #[default]
     Quick,
     /// Some minutes.
@@ -208,7 +208,7 @@ impl Plan {
                 preemptions: Some(3),
                 ..every(bound(2, 4, 4, true))
             },
-            (Mode::Random | Mode::Pct, Quick) => some(bound(4, 8, 8, true), 500, 50),
+            (Mode::Random | Mode::Pct, Quick) => some(bound(4, 8, 8, true), 300, 50),
             (Mode::Random | Mode::Pct, Full) => some(bound(5, 10, 10, true), 5_000, 200),
             (Mode::Random | Mode::Pct, Deep) => some(bound(6, 12, 12, true), 50_000, 500),
             (Mode::Threads, Quick) => some(bound(3, 6, 6, true), 100, 50),

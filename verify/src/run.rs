@@ -1,12 +1,19 @@
-//! Running an engine over all programs of a subject, on all cores.
+//! What is run by name: a plan made ready, and its programs under an engine.
+//!
+//! ```text
+//! Entry ──prepare──▶ Work ──run(some programs)──▶ Part
+//! ```
+//!
+//! Which programs are run where and when is dealt out in [`crate::deal`].
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use reveille::protocol::{Loom, LoomWord, Native, Observed, Shuttle};
+use serde::{Deserialize, Serialize};
 
+use crate::deal::{self, Thread};
 use crate::engine::{self, Explored, Failure, Job, Limits};
 use crate::erased::{AnySubject, erase};
 use crate::execution::{Probe, Unwatched};
@@ -15,23 +22,12 @@ use crate::program::Program;
 use crate::subject::Family;
 use crate::token::Token;
 use crate::trace;
-use crate::verdict::{Counterexample, Report, Verdict};
-
-/// How far a run has come, for whoever watches.
-#[derive(Debug, Default)]
-pub(crate) struct Watch {
-    /// How many programs there are.
-    pub(crate) total: AtomicU64,
-    /// How many are done.
-    pub(crate) programs: AtomicU64,
-    /// How many executions that took.
-    pub(crate) executions: AtomicU64,
-}
+use crate::verdict::{Counterexample, Report};
 
 /// Something that can be run by name, under every engine.
 pub(crate) trait Entry: Send + Sync {
-    /// Runs it.
-    fn run(&self, name: &str, mode: Mode, plan: &Plan, watch: &Watch) -> Report;
+    /// Makes ready what a plan asks for.
+    fn prepare(&self, name: &str, mode: Mode, plan: &Plan) -> Box<dyn Work>;
 
     /// What a mode runs in a profile, if it has anything to say here.
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan>;
@@ -47,13 +43,67 @@ pub(crate) trait Entry: Send + Sync {
     fn roles(&self) -> Vec<(String, Vec<String>)>;
 }
 
+/// Programs, ready to be run.
+pub(crate) trait Work: Send + Sync {
+    /// What is said of it before any of it was run.
+    fn blank(&self) -> Report;
+
+    /// How many programs there are.
+    fn programs(&self) -> usize;
+
+    /// One of them, as text.
+    fn text(&self, program: usize) -> String;
+
+    /// Runs some of them in turn, up to the first that fails.
+    fn run(&self, programs: Range<usize>) -> Part;
+}
+
+/// What came of some programs.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Part {
+    /// How many were run.
+    pub(crate) programs: u64,
+    /// How many executions that took.
+    pub(crate) executions: u64,
+    /// Whether a limit cut one of them.
+    pub(crate) cut: bool,
+    /// The first that failed, by its number, and how.
+    pub(crate) failure: Option<(usize, Counterexample)>,
+    /// How long it took.
+    pub(crate) time: Duration,
+}
+
+impl Part {
+    /// A program that took its worker with it, which can say no more.
+    pub(crate) fn died(program: usize, how: Counterexample) -> Self {
+        Self {
+            programs: 1,
+            executions: 1,
+            cut: true,
+            failure: Some((program, how)),
+            ..Self::default()
+        }
+    }
+
+    /// Adds what came of the programs after these.
+    pub(crate) fn add(&mut self, next: Self) {
+        self.programs += next.programs;
+        self.executions += next.executions;
+        self.cut |= next.cut;
+        self.time += next.time;
+        if self.failure.is_none() {
+            self.failure = next.failure;
+        }
+    }
+}
+
 /// A family of subjects as an entry.
 #[derive(Debug)]
 pub(crate) struct Of<F>(pub(crate) F);
 
 impl<F: Family> Entry for Of<F> {
-    fn run(&self, name: &str, mode: Mode, plan: &Plan, watch: &Watch) -> Report {
-        run(&self.0, name, mode, plan, watch)
+    fn prepare(&self, name: &str, mode: Mode, plan: &Plan) -> Box<dyn Work> {
+        Box::new(Programs::of(&self.0, name, mode, plan))
     }
 
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
@@ -75,16 +125,11 @@ impl<F: Family> Entry for Of<F> {
     }
 }
 
-/// Runs one mode over a family of subjects.
-pub(crate) fn run<F: Family>(
-    family: &F,
-    name: &str,
-    mode: Mode,
-    plan: &Plan,
-    watch: &Watch,
-) -> Report {
-    let subject = over_backend(family, mode, plan.bound.participants);
-    run_all(&subject, name, mode, plan, watch)
+/// Runs one mode over a family of subjects, on threads of this process.
+pub(crate) fn run<F: Family>(family: &F, name: &str, mode: Mode, plan: &Plan) -> Report {
+    let prepare = || Box::new(Programs::of(family, name, mode, plan)) as Box<dyn Work>;
+    let reports = deal::deal(vec![&prepare], Thread::all(mode), &mut |_| {});
+    reports.into_iter().next().expect("one was asked for")
 }
 
 /// Runs one execution of a family again.
@@ -119,122 +164,91 @@ fn explore(mode: Mode, job: &Arc<Job>, limits: Limits) -> Explored {
     }
 }
 
-/// Runs one mode over all programs of a subject.
-fn run_all(
-    subject: &Arc<dyn AnySubject>,
-    name: &str,
+/// The programs of a plan over a subject.
+struct Programs {
+    subject: Arc<dyn AnySubject>,
+    name: String,
     mode: Mode,
-    plan: &Plan,
-    watch: &Watch,
-) -> Report {
-    let begun = Instant::now();
-    let programs = match plan.drawn {
-        None => Program::enumerate(&**subject, plan.bound),
-        Some(number) => draw(&**subject, plan, number),
-    };
-    watch.total.store(programs.len() as u64, Ordering::Relaxed);
-    let found = explore_all(subject, &programs, mode, plan, watch);
+    plan: Plan,
+    programs: Vec<Program>,
+}
 
-    let verdict = match (mode.best(), found.exhausted) {
-        (Verdict::Sampled, _) => Verdict::Sampled,
-        (_, true) => Verdict::Complete,
-        (_, false) => Verdict::Bounded,
-    };
-    let failures = found
-        .failure
-        .map(|(index, limits, failure)| {
+impl Programs {
+    fn of<F: Family>(family: &F, name: &str, mode: Mode, plan: &Plan) -> Self {
+        let subject = over_backend(family, mode, plan.bound.participants);
+        let programs = match plan.drawn {
+            None => Program::enumerate(&*subject, plan.bound),
+            Some(number) => draw(&*subject, plan, number),
+        };
+        Self {
+            subject,
+            name: name.to_owned(),
+            mode,
+            plan: *plan,
+            programs,
+        }
+    }
+
+    /// Explores one program; where it fails, the smallest that does is told.
+    fn explore(&self, index: usize) -> (Explored, Option<Counterexample>) {
+        let Self { subject, mode, .. } = self;
+        let limits = limits(&self.plan, index as u64);
+        let program = self.programs[index].clone();
+        let job = Job::new(subject.clone(), program.clone(), mode.order(), None);
+        let mut explored = explore(*mode, &job, limits);
+        let counterexample = explored.failure.take().map(|failure| {
             let failing = Failing {
                 subject,
-                name,
-                mode,
-                program: programs[index].clone(),
+                name: &self.name,
+                mode: *mode,
+                program,
                 limits,
                 failure,
             };
-            failing.shrink(plan).tell()
-        })
-        .into_iter()
-        .collect();
-    Report {
-        subject: name.to_owned(),
-        engine: mode.engine().name().to_owned(),
-        mode: mode.name().to_owned(),
-        verdict,
-        bound: plan.text(),
-        programs: found.programs,
-        executions: found.executions,
-        failures,
-        seconds: begun.elapsed(),
+            failing.shrink(&self.plan).tell()
+        });
+        (explored, counterexample)
     }
 }
 
-/// What came of all programs.
-struct Found {
-    programs: u64,
-    executions: u64,
-    exhausted: bool,
-    /// Of the first program that failed.
-    failure: Option<(usize, Limits, Failure)>,
-}
+impl Work for Programs {
+    fn blank(&self) -> Report {
+        Report {
+            subject: self.name.clone(),
+            engine: self.mode.engine().name().to_owned(),
+            mode: self.mode.name().to_owned(),
+            verdict: self.mode.best(),
+            bound: self.plan.text(),
+            programs: 0,
+            executions: 0,
+            failures: Vec::new(),
+            seconds: Duration::ZERO,
+        }
+    }
 
-/// Explores programs side by side. After a failure only smaller ones are still
-/// explored, so that the first is the one that is found.
-fn explore_all(
-    subject: &Arc<dyn AnySubject>,
-    programs: &[Program],
-    mode: Mode,
-    plan: &Plan,
-    watch: &Watch,
-) -> Found {
-    let order = mode.order();
-    let next = AtomicUsize::new(0);
-    let failed = AtomicUsize::new(usize::MAX);
-    let cut = AtomicU64::new(0);
-    let failures = Mutex::new(BTreeMap::new());
-    let work = || {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= programs.len() || index > failed.load(Ordering::Relaxed) {
-                return;
-            }
-            let limits = limits(plan, index as u64);
-            let job = Job::new(subject.clone(), programs[index].clone(), order, None);
-            let explored = explore(mode, &job, limits);
-            watch.programs.fetch_add(1, Ordering::Relaxed);
-            watch
-                .executions
-                .fetch_add(explored.executions, Ordering::Relaxed);
-            match explored.failure {
-                Some(failure) => {
-                    failed.fetch_min(index, Ordering::Relaxed);
-                    failures
-                        .lock()
-                        .unwrap_or_else(|poison| poison.into_inner())
-                        .insert(index, (limits, failure));
-                }
-                None if !explored.exhausted => drop(cut.fetch_add(1, Ordering::Relaxed)),
-                None => {}
+    fn programs(&self) -> usize {
+        self.programs.len()
+    }
+
+    fn text(&self, program: usize) -> String {
+        self.programs[program].text(self.subject.roles())
+    }
+
+    fn run(&self, programs: Range<usize>) -> Part {
+        let begun = Instant::now();
+        let mut part = Part::default();
+        for index in programs {
+            let (explored, counterexample) = self.explore(index);
+            part.programs += 1;
+            part.executions += explored.executions;
+            part.cut |= !explored.exhausted;
+            if let Some(counterexample) = counterexample {
+                part.failure = Some((index, counterexample));
+                break;
             }
         }
-    };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..cores {
-            scope.spawn(work);
-        }
-    });
-    let failures = failures
-        .into_inner()
-        .unwrap_or_else(|poison| poison.into_inner());
-    let failure = failures
-        .into_iter()
-        .next()
-        .map(|(index, (limits, failure))| (index, limits, failure));
-    Found {
-        programs: watch.programs.load(Ordering::Relaxed),
-        executions: watch.executions.load(Ordering::Relaxed),
-        exhausted: cut.into_inner() == 0 && failure.is_none(),
-        failure,
+        part.time = begun.elapsed();
+        part
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use indicatif::HumanCount;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How much a run covered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -30,7 +30,7 @@ impl fmt::Display for Verdict {
 }
 
 /// What went wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
     /// A suspended operation could go on, and no waker of its was called.
@@ -94,7 +94,7 @@ pub(crate) struct Violation {
 }
 
 /// A program that fails, and how.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Counterexample {
     /// The kind of failure.
     pub class: Class,
@@ -129,7 +129,7 @@ pub struct Report {
     pub executions: u64,
     /// What failed: the smallest program that did.
     pub failures: Vec<Counterexample>,
-    /// How long it took.
+    /// How long it took, added up over those who worked on it side by side.
     #[serde(serialize_with = "seconds")]
     pub seconds: Duration,
 }
@@ -198,7 +198,7 @@ pub(crate) struct SpecimenReport {
     pub(crate) program: String,
     /// How many executions that took.
     pub(crate) executions: u64,
-    /// How long.
+    /// How long, added up likewise.
     #[serde(serialize_with = "seconds")]
     pub(crate) seconds: Duration,
     /// How it failed.

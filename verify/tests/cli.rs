@@ -1,7 +1,8 @@
 //! The command line, as it is run.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -73,6 +74,63 @@ fn refuses(arguments: &[&str], part: &str) {
     assert!(sentence.contains(part), "no `{part}` in: {sentence}");
 }
 
+/// What is found does not depend on how many work on it.
+#[test]
+fn the_number_of_processes_changes_nothing_that_is_found() {
+    let of = |jobs: &str, name: &str| {
+        let file = Scratch::new(&format!("jobs-{jobs}"));
+        let ran = verify(&[
+            "oneshot",
+            "--engine",
+            "sequential",
+            name,
+            "-j",
+            jobs,
+            "--json",
+            file.path(),
+        ]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let mut json = file.json();
+        for of in ["results", "specimens"] {
+            for report in json[of].as_array_mut().expect("a list") {
+                report["seconds"].take();
+                // Others may run a few programs more than the one that fails.
+                if of == "specimens" {
+                    report["executions"].take();
+                }
+            }
+        }
+        json
+    };
+    let one = of("1", "oneshot/no-wake");
+    assert!(
+        one["results"][0]["programs"].as_u64() > Some(1_000),
+        "{one}"
+    );
+    assert_eq!(one, of("3", "oneshot/no-wake"));
+}
+
+/// Who works for another process is told what to do by numbers.
+#[test]
+fn a_worker_that_is_asked_for_what_there_is_not_says_so() {
+    for line in ["", "7", "a b c", "99999 0 1"] {
+        let mut worker = Command::new(env!("CARGO_BIN_EXE_reveille-verify"))
+            .args(["state-lock", "--worker"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command runs");
+        let mut stdin = worker.stdin.take().expect("it is piped");
+        writeln!(stdin, "{line}").expect("it reads");
+        drop(stdin);
+        let output = worker.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        assert!(output.stdout.is_empty(), "{line}");
+        assert!(output.stderr.starts_with(b"error: "), "{line}");
+    }
+}
+
 /// The token of a counterexample that was printed, and its table.
 fn counterexample(stdout: &str) -> (&str, &str) {
     let (before, after) = stdout
@@ -134,13 +192,19 @@ fn what_is_not_understood_has_status_2() {
         &["--profile"],
         &["--replay"],
         &["--profile", "quick", "--profile", "full"],
+        &["-j", "0"],
     ] {
-        let ran = verify(arguments);
-        assert_eq!(ran.code, Some(2), "{ran:?}");
-        assert!(ran.stderr.starts_with("error: "), "{ran:?}");
-        assert!(ran.stdout.is_empty(), "{ran:?}");
+        refuses_in_clap(arguments);
     }
     assert_eq!(verify(&["--help"]).code, Some(0));
+}
+
+#[track_caller]
+fn refuses_in_clap(arguments: &[&str]) {
+    let ran = verify(arguments);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.starts_with("error: "), "{ran:?}");
+    assert!(ran.stdout.is_empty(), "{ran:?}");
 }
 
 /// The names of the subjects and of the specimens that `--list` prints.

@@ -8,13 +8,13 @@
 mod scenes;
 
 use std::future::{Future, poll_fn};
+use std::ops::Range;
 use std::pin::pin;
-use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use crate::plan::{Mode, Plan, Profile};
-use crate::run::{Entry, Watch};
+use crate::run::{Entry, Part, Work};
 use crate::token::Token;
 use crate::verdict::{Class, Counterexample, Report, Verdict};
 
@@ -29,53 +29,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 type Scene = fn(tasks: u64) -> std::pin::Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
 impl Entry for Soak {
-    /// Of a plan, how many tasks there are in each scene.
-    fn run(&self, name: &str, mode: Mode, plan: &Plan, watch: &Watch) -> Report {
-        let begun = Instant::now();
-        let tasks = plan.executions;
-        watch
-            .total
-            .store(scenes::ALL.len() as u64, Ordering::Relaxed);
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_time()
-            .build();
-        let runtime = runtime.expect("threads can be started");
-        let mut failures = Vec::new();
-        for (scene, play) in scenes::ALL {
-            let ended =
-                runtime.block_on(async { tokio::time::timeout(PATIENCE, play(tasks)).await });
-            let wrong = match ended {
-                Ok(Ok(())) => None,
-                Ok(Err(sentence)) => Some((Class::WrongResult, sentence)),
-                Err(_) => Some((
-                    Class::LostWakeUp,
-                    format!("somebody still waits after {} s", PATIENCE.as_secs()),
-                )),
-            };
-            failures.extend(wrong.map(|(class, sentence)| Counterexample {
-                class,
-                sentence: format!("{scene}: {sentence} (on real threads; it may not happen again)"),
-                program: format!("{tasks} tasks of {scene}"),
-                execution: 1,
-                token: "none: the order of tasks is the runtime's".to_owned(),
-                table: String::new(),
-            }));
-            watch.programs.fetch_add(1, Ordering::Relaxed);
-            watch.executions.fetch_add(tasks, Ordering::Relaxed);
-        }
-        // Tasks that wait for ever are dropped with it.
-        runtime.shutdown_background();
-        Report {
-            subject: name.to_owned(),
-            engine: mode.engine().name().to_owned(),
-            mode: "soak".to_owned(),
-            verdict: Verdict::Sampled,
-            bound: format!("{tasks} tasks each, dropped and timed out at random"),
-            programs: watch.programs.load(Ordering::Relaxed),
-            executions: watch.executions.load(Ordering::Relaxed),
-            failures,
-            seconds: begun.elapsed(),
-        }
+    fn prepare(&self, name: &str, mode: Mode, plan: &Plan) -> Box<dyn Work> {
+        Box::new(Scenes {
+            name: name.to_owned(),
+            mode,
+            tasks: plan.executions,
+        })
     }
 
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
@@ -100,6 +59,86 @@ impl Entry for Soak {
     fn roles(&self) -> Vec<(String, Vec<String>)> {
         let scenes = scenes::ALL.iter().map(|(name, _)| (*name).to_owned());
         vec![("tasks".to_owned(), scenes.collect())]
+    }
+}
+
+/// The scenes, with so many tasks in each.
+struct Scenes {
+    name: String,
+    mode: Mode,
+    tasks: u64,
+}
+
+impl Scenes {
+    /// Plays one scene to its end.
+    fn play(&self, index: usize) -> Option<Counterexample> {
+        let (scene, play) = scenes::ALL[index];
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_time()
+            .build();
+        let runtime = runtime.expect("threads can be started");
+        let ended =
+            runtime.block_on(async { tokio::time::timeout(PATIENCE, play(self.tasks)).await });
+        // Tasks that wait for ever are dropped with it.
+        runtime.shutdown_background();
+        let (class, sentence) = match ended {
+            Ok(Ok(())) => return None,
+            Ok(Err(sentence)) => (Class::WrongResult, sentence),
+            Err(_) => (
+                Class::LostWakeUp,
+                format!("somebody still waits after {} s", PATIENCE.as_secs()),
+            ),
+        };
+        Some(Counterexample {
+            class,
+            sentence: format!("{scene}: {sentence} (on real threads; it may not happen again)"),
+            program: self.text(index),
+            execution: 1,
+            token: "none: the order of tasks is the runtime's".to_owned(),
+            table: String::new(),
+        })
+    }
+}
+
+impl Work for Scenes {
+    fn blank(&self) -> Report {
+        Report {
+            subject: self.name.clone(),
+            engine: self.mode.engine().name().to_owned(),
+            mode: "soak".to_owned(),
+            verdict: Verdict::Sampled,
+            bound: format!("{} tasks each, dropped and timed out at random", self.tasks),
+            programs: 0,
+            executions: 0,
+            failures: Vec::new(),
+            seconds: Duration::ZERO,
+        }
+    }
+
+    fn programs(&self) -> usize {
+        scenes::ALL.len()
+    }
+
+    fn text(&self, scene: usize) -> String {
+        format!("{} tasks of {}", self.tasks, scenes::ALL[scene].0)
+    }
+
+    fn run(&self, scenes: Range<usize>) -> Part {
+        let begun = Instant::now();
+        let mut part = Part {
+            cut: true,
+            ..Part::default()
+        };
+        for index in scenes {
+            part.programs += 1;
+            part.executions += self.tasks;
+            if let Some(counterexample) = self.play(index) {
+                part.failure = Some((index, counterexample));
+                break;
+            }
+        }
+        part.time = begun.elapsed();
+        part
     }
 }
 

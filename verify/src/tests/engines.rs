@@ -3,7 +3,7 @@
 
 use crate::plan::{Mode, Plan, Profile};
 use crate::program::Manner;
-use crate::run::{self, Watch};
+use crate::run;
 use crate::specimens::oneshot::{Fault, Specimen};
 use crate::subjects::oneshot::Oneshot;
 use crate::token::Token;
@@ -33,11 +33,11 @@ fn plan(mode: Mode) -> Plan {
 }
 
 fn oneshot(mode: Mode, plan: &Plan) -> Report {
-    run::run(&Oneshot, "oneshot", mode, plan, &Watch::default())
+    run::run(&Oneshot, "oneshot", mode, plan)
 }
 
 fn specimen(fault: Fault, mode: Mode, plan: &Plan) -> Report {
-    run::run(&Specimen(fault), "specimen", mode, plan, &Watch::default())
+    run::run(&Specimen(fault), "specimen", mode, plan)
 }
 
 #[test]

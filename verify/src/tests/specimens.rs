@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::plan::{Mode, Plan, Profile};
 use crate::registry;
-use crate::run::{self, Watch};
+use crate::run;
 use crate::specimens::oneshot::{Fault, Specimen};
 use crate::verdict::{Class, Report};
 
@@ -58,7 +58,7 @@ fn run(name: &str, mode: Mode) -> Report {
         .into_iter()
         .find(|&(other, ..)| other == name)
         .expect("there is such a specimen");
-    run::run(&Specimen(fault), name, mode, &plan, &Watch::default())
+    run::run(&Specimen(fault), name, mode, &plan)
 }
 
 fn passes(mode: Mode) {
