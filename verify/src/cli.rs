@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -126,12 +127,12 @@ fn run(cli: &Cli) -> Result<bool, String> {
     }
     let jobs = cli.jobs.map_or_else(deal::cores, NonZeroUsize::get);
     let (results, specimens) = run_all(&runs, jobs)?;
-    println!();
+    say("");
     if !results.is_empty() {
-        println!("{}", results_table(&results));
+        say(results_table(&results));
     }
     if !specimens.is_empty() {
-        println!("{}", specimens_table(&specimens));
+        say(specimens_table(&specimens));
     }
     if let Some(file) = &mut json {
         let results = Results {
@@ -149,13 +150,13 @@ fn run(cli: &Cli) -> Result<bool, String> {
         .iter()
         .filter(|report| report.as_expected())
         .count();
-    println!(
+    say(format_args!(
         "{held} of {} runs hold, {seen} of {} specimens are seen for what they are, in {:.1} s ({} profile)",
         results.len(),
         specimens.len(),
         begun.elapsed().as_secs_f64(),
         request.profile,
-    );
+    ));
     Ok(held == results.len() && seen == specimens.len())
 }
 
@@ -292,7 +293,7 @@ fn run_all(runs: &[Run<'_>], jobs: usize) -> Result<(Vec<Report>, Vec<SpecimenRe
                 let mut shown = run.shown;
                 match run.planted {
                     None => {
-                        bar.suspend(|| println!("{}", report.line()));
+                        bar.suspend(|| say(report.line()));
                         results.push(report.clone());
                     }
                     Some(planted) => {
@@ -377,11 +378,21 @@ impl Bar {
     }
 }
 
+/// Prints a line; where nobody reads any more, there is nobody to go on for.
+fn say(line: impl Display) {
+    if writeln!(std::io::stdout(), "{line}").is_err() {
+        std::process::exit(1);
+    }
+}
+
 fn print_failure(failure: &Counterexample) {
-    println!();
-    println!("{failure}");
-    println!("again: cargo verify --replay '{}'", failure.token);
-    println!();
+    say("");
+    say(format_args!("{failure}"));
+    say(format_args!(
+        "again: cargo verify --replay '{}'",
+        failure.token
+    ));
+    say("");
 }
 
 fn results_table(results: &[Report]) -> Table {
@@ -465,24 +476,24 @@ fn align_right(table: &mut Table, columns: &[usize]) {
 
 fn list(request: &Request) {
     for named in &request.subjects {
-        println!("{}: {}", named.name, named.about);
+        say(format_args!("{}: {}", named.name, named.about));
         for (role, ops) in named.entry.roles() {
-            println!("    {role}: {}", ops.join(", "));
+            say(format_args!("    {role}: {}", ops.join(", ")));
         }
         for &mode in &request.modes {
             for plan in named.entry.plans(mode, request.profile) {
                 let mode = format!("{}/{}", mode.engine().name(), mode.name());
-                println!("    {mode:<20} {}", plan.text());
+                say(format_args!("    {mode:<20} {}", plan.text()));
             }
         }
     }
-    println!("specimens:");
+    say(format_args!("specimens:"));
     for planted in &request.specimens {
         let must = match planted.expected {
             Some(class) => format!("must be caught as {class}"),
             None => "must pass".to_owned(),
         };
-        println!("    {:<32} {must}", planted.named.name);
+        say(format_args!("    {:<32} {must}", planted.named.name));
     }
 }
 

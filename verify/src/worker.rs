@@ -147,7 +147,7 @@ fn died(work: &dyn Work, program: usize, how: String) -> Counterexample {
 ///
 /// # Errors
 ///
-/// Where a line is none that a [`Process`] writes, or nobody reads the answers.
+/// Where a line is none that a [`Process`] writes.
 pub(crate) fn serve(runs: &[Prepare<'_>]) -> Result<(), String> {
     let mut current: Option<(usize, Box<dyn Work>)> = None;
     for line in std::io::stdin().lines() {
@@ -168,7 +168,9 @@ pub(crate) fn serve(runs: &[Prepare<'_>]) -> Result<(), String> {
         let part = serde_json::to_string(&work.run(from..to));
         let part = part.map_err(|error| format!("a part cannot be written: {error}"))?;
         // On a line of its own, whatever the subject has printed.
-        println!("\n{part}");
+        if writeln!(std::io::stdout(), "\n{part}").is_err() {
+            break; // Nobody is there any more.
+        }
     }
     Ok(())
 }

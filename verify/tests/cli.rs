@@ -361,7 +361,7 @@ fn results_are_written_for_machines() {
 #[test]
 fn specimens_are_seen_and_replay() {
     let file = Scratch::new("specimens.json");
-    let subjects = ["oneshot", "notify", "sleep", "timeout"];
+    let subjects = ["notify", "set-once", "sleep", "oneshot/announced-early"];
     let ran = verify(&[&subjects[..], &["--specimens", "--json", file.path()]].concat());
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(!ran.stdout.contains("NOT AS EXPECTED"), "{ran:?}");
