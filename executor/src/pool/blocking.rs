@@ -10,12 +10,18 @@
 
 #![forbid(unsafe_code)]
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use reveille::protocol::{Native, Runnable, Schedule};
+
+thread_local! {
+    /// Whose calls this thread runs, by its address; 0 where it runs none.
+    static SERVED: Cell<usize> = const { Cell::new(0) };
+}
 
 /// What a call is run by.
 type Run = Arc<dyn Fn(Runnable<Native>) + Send + Sync>;
@@ -57,6 +63,15 @@ impl Blocking {
         self.lock().run = Some(run);
     }
 
+    fn token(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    /// Whether this is one of its threads: it would wait for itself.
+    pub(crate) fn is_current(&self) -> bool {
+        SERVED.try_with(Cell::get) == Ok(self.token())
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing that panics runs under it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -95,6 +110,7 @@ impl Blocking {
     }
 
     fn serve(&self) {
+        SERVED.set(self.token());
         while let Some((call, run)) = self.next() {
             run(call);
         }
@@ -104,13 +120,16 @@ impl Blocking {
     /// The next call; none where there was none for too long.
     fn next(&self) -> Option<(Runnable<Native>, Run)> {
         let mut state = self.lock();
-        let deadline = Instant::now() + self.keep_alive;
+        // None where it lies beyond what an instant can be.
+        let deadline = Instant::now().checked_add(self.keep_alive);
         loop {
             if let Some(call) = state.queue.pop_front() {
                 let run = state.run.clone().expect("it is set before any call");
                 return Some((call, run));
             }
-            let left = deadline.saturating_duration_since(Instant::now());
+            let left = deadline.map_or(Duration::from_secs(3600), |deadline| {
+                deadline.saturating_duration_since(Instant::now())
+            });
             if state.closed || left.is_zero() {
                 state.threads -= 1;
                 return None;

@@ -188,8 +188,8 @@ impl ThreadPool {
         let Handle { workers, blocking } = &self.handle;
         workers.close();
         blocking.close();
-        // A worker would wait for itself.
-        if workers.current().is_some() {
+        // One of its threads would wait for itself.
+        if workers.current().is_some() || blocking.is_current() {
             return false;
         }
         self.threads.wait(deadline) && blocking.wait(deadline)
