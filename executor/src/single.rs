@@ -41,6 +41,7 @@ use reveille::time::{Driver, Timers};
 use crate::context::{self, Current};
 use crate::long_poll::Polls;
 use crate::registry::Registry;
+use crate::task::coop::Budget;
 use crate::task::{JoinHandle, describe};
 
 /// How many polls there are at most before the inbox and the timers have a turn.
@@ -230,6 +231,7 @@ impl Single {
                 Some(Item::Task(runnable)) => self.run(runnable),
                 Some(Item::Main) => {
                     self.main.queued.store(false, Ordering::Release);
+                    let _budget = Budget::enter();
                     if let Some(output) = main() {
                         return Round::Main(output);
                     }
