@@ -19,16 +19,17 @@ mod workers;
 
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::num::NonZero;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use reveille::protocol::{Native, Ran, task};
+use reveille::protocol::{Native, Ran, StdPark, task};
 use reveille::time::Timers;
 
-use self::blocking::{Blocking, ToBlocking};
+use self::blocking::{Blocking, Threads, ToBlocking};
 use self::driver::Driving;
 use self::workers::{Alarm, Worker, Workers};
 use crate::Executor;
@@ -85,11 +86,11 @@ pub struct ThreadPool {
 #[derive(Clone)]
 pub struct Handle {
     workers: Arc<Workers<Native>>,
-    blocking: Arc<Blocking>,
+    blocking: Arc<Blocking<Native>>,
     timers: Timers,
 }
 
-/// How many workers have not ended.
+/// How many of its threads have not ended.
 #[derive(Default)]
 struct Alive {
     count: Mutex<usize>,
@@ -224,7 +225,7 @@ impl ThreadPool {
         if workers.current().is_some() {
             return false;
         }
-        self.threads.wait(deadline) && blocking.wait(deadline)
+        self.threads.wait(deadline)
     }
 }
 
@@ -516,7 +517,14 @@ impl Builder {
     #[must_use]
     pub fn build(self) -> ThreadPool {
         let workers = Workers::new(self.workers, context::worker_of);
-        let blocking = Blocking::new(self.max_blocking, self.keep_alive);
+        let threads = Arc::<Alive>::default();
+        let blocking = Blocking::new(
+            self.max_blocking,
+            OfTheSystem {
+                keep_alive: self.keep_alive,
+                alive: threads.clone(),
+            },
+        );
         blocking.run_by({
             let workers = workers.clone();
             // It is meant to take long: no report.
@@ -537,7 +545,7 @@ impl Builder {
                 blocking,
                 timers,
             },
-            threads: Arc::default(),
+            threads,
             ended: false,
         };
         for index in 0..self.workers {
@@ -557,7 +565,32 @@ impl Builder {
     }
 }
 
-/// Counts a worker for as long as it lives, started or not.
+/// The threads on which calls may block.
+struct OfTheSystem {
+    keep_alive: Duration,
+    alive: Arc<Alive>,
+}
+
+impl Threads<Native> for OfTheSystem {
+    fn start(&self, life: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        let ending = Ending::new(self.alive.clone());
+        let started = thread::Builder::new()
+            .name("reveille-blocking".into())
+            .spawn(move || {
+                let _ending = ending;
+                life();
+            });
+        started.map(drop)
+    }
+
+    fn park(&self, park: &StdPark) -> bool {
+        let start = Instant::now();
+        park.park_timeout(self.keep_alive);
+        start.elapsed() >= self.keep_alive
+    }
+}
+
+/// Counts a thread for as long as it lives, started or not.
 struct Ending(Arc<Alive>);
 
 impl Ending {

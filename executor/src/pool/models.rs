@@ -4,17 +4,19 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
 use loom::thread;
 use reveille::protocol::{
-    Bits, Description, Failure, Join, Loom, LoomPark, Outcome, Park, Ran, Runnable, Schedule,
+    Bits, Description, Failure, Held, Join, Loom, LoomPark, Outcome, Park, Ran, Runnable, Schedule,
     StateLock, WakeList, WakerSlot, block_on, task,
 };
 use reveille::time::{Duration, Instant};
 
+use super::blocking::{Blocking, Threads, ToBlocking};
 use super::driver::{Drive, Driving};
 use super::workers::{Alarm, Worker, Workers};
 
@@ -624,4 +626,101 @@ fn a_worker_that_drove_leaves_no_deadline_behind_that_came_after_its_turn() {
 #[test]
 fn a_worker_that_drove_leaves_no_deadline_behind_that_comes_after_it() {
     left_behind(Begins::WhenItRuns);
+}
+
+/// Threads of loom's, idle for ever or not at all.
+struct OfLoom {
+    too_long: bool,
+}
+
+impl Threads<Loom> for OfLoom {
+    fn start(&self, life: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        thread::spawn(life);
+        Ok(())
+    }
+
+    fn park(&self, park: &LoomPark) -> bool {
+        if !self.too_long {
+            park.park();
+        }
+        self.too_long
+    }
+}
+
+fn calls(most: usize, too_long: bool) -> Arc<Blocking<Loom>> {
+    let blocking = Blocking::new(most, OfLoom { too_long });
+    blocking.run_by(Arc::new(|call: Runnable<Loom>| drop(call.run())));
+    blocking
+}
+
+fn call(blocking: &Arc<Blocking<Loom>>, answer: u32) -> (Held<Loom>, Join<u32, Loom>) {
+    let scheduler = ToBlocking(blocking.clone());
+    let (runnable, held, end) = task(async move { answer }, scheduler, description());
+    blocking.push(runnable);
+    (held, end)
+}
+
+/// A call comes while the only thread ends the one before, goes to sleep, or ends for
+/// having been idle for too long. Within three preemptions: all are too many.
+#[test]
+fn a_call_that_blocks_is_not_missed_by_a_thread_that_goes_to_sleep_or_ends() {
+    for too_long in [false, true] {
+        let (executions, seen) = explore_within(Some(3), move || {
+            let blocking = calls(1, too_long);
+            let answers = [1, 2].map(|answer| {
+                let (held, end) = call(&blocking, answer);
+                let answer = join(end).ok();
+                drop(held);
+                answer
+            });
+            blocking.close();
+            answers
+        });
+        assert!(executions > 10);
+        assert_eq!(seen, BTreeSet::from([[Some(1), Some(2)]]));
+    }
+}
+
+/// Two calls at a time, which one thread takes both, or two do. Within two preemptions.
+#[test]
+fn calls_that_block_are_taken_once_each() {
+    for most in [1, 2] {
+        let (executions, seen) = explore_within(Some(2), move || {
+            let blocking = calls(most, false);
+            let calls = [1, 2].map(|answer| call(&blocking, answer));
+            let answers = calls.map(|(held, end)| {
+                let answer = join(end).ok();
+                drop(held);
+                answer
+            });
+            blocking.close();
+            answers
+        });
+        assert!(executions > 10);
+        assert_eq!(seen, BTreeSet::from([[Some(1), Some(2)]]));
+    }
+}
+
+/// The end comes while a thread takes a call or is idle: it is run or left, and left it
+/// is cancelled by whoever holds it; the thread ends, or loom would tell.
+#[test]
+fn a_call_that_blocks_beside_the_end_runs_or_is_cancelled() {
+    let (_, seen) = explore(|| {
+        let blocking = calls(1, false);
+        let ending = thread::spawn({
+            let blocking = blocking.clone();
+            move || blocking.close()
+        });
+        let (held, end) = call(&blocking, 7);
+        ending.join().unwrap();
+        held.cancel();
+        let outcome = join(end);
+        drop(held);
+        match outcome {
+            Ok(answer) => Some(answer),
+            Err(Failure::Cancelled) => None,
+            Err(Failure::Panicked(panic)) => std::panic::resume_unwind(panic),
+        }
+    });
+    assert_eq!(seen, BTreeSet::from([None, Some(7)]));
 }
