@@ -7,7 +7,7 @@ use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
 
-use reveille::time::{RealClock, Timers};
+use reveille::time::Timers;
 
 use crate::Executor;
 use crate::long_poll::{LongPoll, Polls};
@@ -21,7 +21,8 @@ use crate::task::JoinHandle;
 /// one that is unfinished when the call ends goes on with the next. Waking a task
 /// works from any thread.
 ///
-/// The functions of `reveille::time` use its timers, which its own loop drives.
+/// The functions of `reveille::time` use its timers, which its own loop drives: while
+/// it runs. What still sleeps on them when it is dropped, a thread drives.
 ///
 /// # Order
 ///
@@ -222,9 +223,9 @@ impl Builder {
     /// Makes the executor, on this thread.
     #[must_use]
     pub fn build(self) -> LocalExecutor {
-        let timers = self.timers.unwrap_or_else(|| Timers::new(RealClock));
+        let timers = self.timers.unwrap_or_else(Timers::threaded);
         LocalExecutor {
-            single: Single::new(None, self.polls, timers),
+            single: Single::new(None, self.polls, &timers),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use reveille::protocol::{Description, Native, Ran, Runnable};
 
+use crate::task::coop::Budget;
 use crate::task::{Id, Running};
 
 /// A poll that took longer than its executor was told to bear: while it ran, no
@@ -103,6 +104,7 @@ impl Polls {
     #[inline]
     pub(crate) fn run(&self, runnable: Runnable<Native>) -> Ran<Native> {
         let _running = Running::enter(runnable.description());
+        let _budget = Budget::enter();
         match &self.report {
             None => runnable.run(),
             Some((over, report)) => Self::run_timed(runnable, *over, report),

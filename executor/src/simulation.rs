@@ -305,7 +305,7 @@ impl Builder {
             trace: trace.clone(),
         };
         Simulation {
-            single: Single::new(Some(Box::new(order)), polls, clock.timers().clone()),
+            single: Single::new(Some(Box::new(order)), polls, clock.timers()),
             clock,
             trace,
             seed,

@@ -36,11 +36,12 @@ use std::time::Duration;
 use reveille::protocol::{
     Bits, Description, Native, Ran, Runnable, Schedule, Section, StateLock, local_task,
 };
-use reveille::time::Timers;
+use reveille::time::{Driver, Timers};
 
 use crate::context::{self, Current};
 use crate::long_poll::Polls;
 use crate::registry::Registry;
+use crate::task::coop::Budget;
 use crate::task::{JoinHandle, describe};
 
 /// How many polls there are at most before the inbox and the timers have a turn.
@@ -102,7 +103,7 @@ pub(crate) struct Single {
     /// Whether it is not [`InTurn`].
     ordered: bool,
     polls: Polls,
-    timers: Timers,
+    driver: Driver,
     main: Arc<Main>,
     /// Ends the park.
     alarm: Waker,
@@ -127,7 +128,7 @@ struct Main {
 struct Alarm(Arc<Shared>);
 
 impl Single {
-    pub(crate) fn new(order: Option<Box<dyn Order>>, polls: Polls, timers: Timers) -> Rc<Self> {
+    pub(crate) fn new(order: Option<Box<dyn Order>>, polls: Polls, timers: &Timers) -> Rc<Self> {
         let shared = Arc::new(Shared {
             inbox: StateLock::new_in(Bits::EMPTY, VecDeque::new()),
             thread: thread::current(),
@@ -138,7 +139,7 @@ impl Single {
             ordered: order.is_some(),
             order: RefCell::new(order.unwrap_or_else(|| Box::new(InTurn))),
             polls,
-            timers,
+            driver: timers.driver(),
             main: Arc::new(Main {
                 shared: shared.clone(),
                 queued: AtomicBool::new(false),
@@ -150,7 +151,7 @@ impl Single {
     }
 
     pub(crate) fn timers(&self) -> &Timers {
-        &self.timers
+        self.driver.timers()
     }
 
     #[track_caller]
@@ -162,7 +163,7 @@ impl Single {
         let mut description = describe(name);
         if self.ordered {
             let mut order = self.order.borrow_mut();
-            order.spawned(&mut description, &self.timers);
+            order.spawned(&mut description, self.timers());
         }
         let scheduler = ToSingle(self.shared.clone());
         let (runnable, held, join) = local_task(future, scheduler, description);
@@ -186,7 +187,7 @@ impl Single {
             });
             match round {
                 Round::Main(output) => return output,
-                Round::Over => self.timers.fire(),
+                Round::Over => self.timers().fire(),
                 Round::Idle => self.rest(),
             }
         }
@@ -208,7 +209,7 @@ impl Single {
              `.await` its handle"
         );
         Inside {
-            _timers: self.timers.enter(),
+            _timers: self.timers().enter(),
             _current: context::enter(Current::Single(self.clone()), self.shared.token()),
             single: self.clone(),
         }
@@ -230,6 +231,7 @@ impl Single {
                 Some(Item::Task(runnable)) => self.run(runnable),
                 Some(Item::Main) => {
                     self.main.queued.store(false, Ordering::Release);
+                    let _budget = Budget::enter();
                     if let Some(output) = main() {
                         return Round::Main(output);
                     }
@@ -245,7 +247,7 @@ impl Single {
     fn run(&self, runnable: Runnable<Native>) {
         if self.ordered {
             let mut order = self.order.borrow_mut();
-            order.polled(runnable.description(), &self.timers);
+            order.polled(runnable.description(), self.timers());
         }
         match self.polls.run(runnable) {
             Ran::Waits => {}
@@ -273,8 +275,8 @@ impl Single {
 
     /// Nothing is ready: timers, and then sleep.
     fn rest(&self) {
-        let next = self.timers.turn(&mut Context::from_waker(&self.alarm));
-        if !self.queue.borrow().is_empty() || self.timers.idle() {
+        let next = self.driver.turn(&mut Context::from_waker(&self.alarm));
+        if !self.queue.borrow().is_empty() || self.timers().idle() {
             return;
         }
         if next.is_none()
@@ -282,7 +284,8 @@ impl Single {
         {
             panic!("{why}");
         }
-        self.shared.park(next.map(|next| next - self.timers.now()));
+        self.shared
+            .park(next.map(|next| next - self.timers().now()));
     }
 }
 

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 
 use reveille::oneshot;
 use reveille::time::{Timers, sleep};
-use reveille_executor::task::{self, JoinSet, yield_now};
+use reveille_executor::task::coop::{cooperative, has_budget_remaining};
+use reveille_executor::task::{self, JoinSet, consume_budget, yield_now};
 use reveille_executor::{Executor, LocalExecutor, Simulation, ThreadPool, block_on};
 
 use support::in_time;
@@ -276,6 +277,109 @@ fn tasks_that_are_always_ready_keep_no_timer_waiting() {
             }
         }));
         executor.block_on(sleep(5 * MS));
+    });
+}
+
+/// Each of these is ready at once, for ever.
+#[test]
+fn a_budget_keeps_a_task_that_is_always_ready_from_starving_others() {
+    fn check<E: Executor>(executor: &E) {
+        let polls = Arc::new(AtomicUsize::new(0));
+        let stop = Arc::new(AtomicBool::new(false));
+        let mutex = Arc::new(reveille::Mutex::new(0_usize));
+        let endless = executor.spawn({
+            let (mutex, stop, polls) = (mutex.clone(), stop.clone(), polls.clone());
+            let mut looped = Box::pin(async move {
+                while !stop.load(Ordering::SeqCst) {
+                    *cooperative(mutex.lock()).await += 1;
+                }
+            });
+            poll_fn(move |cx| {
+                polls.fetch_add(1, Ordering::SeqCst);
+                looped.as_mut().poll(cx)
+            })
+        });
+        let receives = executor.spawn({
+            let stop = stop.clone();
+            async move {
+                while !stop.load(Ordering::SeqCst) {
+                    let (tx, rx) = oneshot::channel();
+                    tx.send(()).unwrap();
+                    cooperative(rx).await.unwrap();
+                }
+            }
+        });
+        let consumes = executor.spawn({
+            let stop = stop.clone();
+            async move {
+                while !stop.load(Ordering::SeqCst) {
+                    consume_budget().await;
+                }
+            }
+        });
+        for number in 0..10 {
+            assert_eq!(
+                executor
+                    .block_on(executor.spawn(async move { number }))
+                    .unwrap(),
+                number
+            );
+        }
+        // Timers have their turn too, and so has whoever blocks.
+        executor.block_on(async { sleep(MS).await });
+        executor.block_on(async {
+            for _ in 0..1000 {
+                consume_budget().await;
+            }
+            stop.store(true, Ordering::SeqCst);
+        });
+        for task in [endless, receives, consumes] {
+            executor.block_on(task).unwrap();
+        }
+        let (locked, polls) = (*mutex.try_lock().unwrap(), polls.load(Ordering::SeqCst));
+        assert!(locked <= polls * 128, "{locked} in {polls} polls");
+    }
+    in_time(|| {
+        check(&LocalExecutor::new());
+        check(&pool(1));
+        check(&pool(2));
+    });
+}
+
+#[test]
+fn a_budget_is_that_of_one_poll() {
+    let executor = LocalExecutor::new();
+    let spends = || async {
+        let mut spent = 0;
+        while has_budget_remaining() {
+            consume_budget().await;
+            spent += 1;
+        }
+        spent
+    };
+    let spent = executor.block_on(async {
+        let first = spends().await;
+        assert!(!has_budget_remaining());
+        // A poll within this one has its own, and this one's is as it was.
+        assert_eq!(LocalExecutor::new().block_on(spends()), first);
+        assert!(!has_budget_remaining());
+        yield_now().await;
+        // What waits consumes nothing.
+        let mut waits = Box::pin(cooperative(pending::<()>()));
+        poll_fn(|cx| {
+            assert!(waits.as_mut().poll(cx).is_pending());
+            Poll::Ready(())
+        })
+        .await;
+        [first, spends().await]
+    });
+    assert_eq!(spent, [128, 128]);
+    // Outside there is no bound.
+    block_on(async {
+        for _ in 0..1000 {
+            consume_budget().await;
+        }
+        assert!(has_budget_remaining());
     });
 }
 

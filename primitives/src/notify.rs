@@ -46,7 +46,9 @@ use core::task::{Context, Poll};
 
 #[cfg(feature = "locations")]
 use crate::protocol::Places;
-use crate::protocol::{Backend, Bits, DefaultBackend, Section, Site, StateLock, Waiter, Waiters};
+use crate::protocol::{
+    Backend, Bits, DefaultBackend, Section, Site, StateLock, Waiter, Waiters, WakeList,
+};
 
 const PERMIT: Bits = Bits::new(1);
 const QUEUED: Bits = Bits::new(1 << 1);
@@ -425,8 +427,7 @@ fn notify(section: Section<'_, Waiters<Grant>>, end: End) {
     };
     match next {
         Some(waiter) => {
-            waiters[&waiter] = Grant::One(end);
-            waiters.call(&waiter, wakes);
+            *waiters.call(&waiter, wakes) = Grant::One(end);
             settle(bits, waiters);
         }
         None if bits.contains(FLEETING) => {}
@@ -448,7 +449,7 @@ fn calls(bits: Bits) -> usize {
 
 /// One call more; the number wraps.
 fn next_call(bits: Bits) -> Bits {
-    Bits::new((bits.get() + CALL) & Bits::MAX)
+    Bits::fitting((bits.get() + CALL) & Bits::MAX)
 }
 
 /// A wait, without what it waits on: common to the borrowed and the owned one.
@@ -459,15 +460,44 @@ struct Wait {
     stage: Stage,
 }
 
-#[derive(Debug)]
-enum Stage {
-    Created,
-    Queued(Waiter),
+/// A waiter, or one of the stages below: a word.
+#[derive(PartialEq, Eq)]
+struct Stage(Waiter);
+
+impl Stage {
+    const CREATED: Self = Self(Waiter::mark(0));
+    const DONE: Self = Self(Waiter::mark(1));
+    /// Done, by a grant that is handed on where nobody makes use of it.
+    const DONE_BY_FIRST: Self = Self(Waiter::mark(2));
+    const DONE_BY_LAST: Self = Self(Waiter::mark(3));
     /// Done, as far as the section of a poll goes. Should that poll panic, what
     /// was given is not lost: the next poll sees it, or the drop hands it on.
-    Given(Grant),
-    /// With what it was given.
-    Done(Grant),
+    const GIVEN_TO_FIRST: Self = Self(Waiter::mark(4));
+    const GIVEN_TO_LAST: Self = Self(Waiter::mark(5));
+
+    const fn given(grant: Grant) -> Self {
+        match grant {
+            Grant::None => Self::DONE,
+            Grant::One(End::First) => Self::GIVEN_TO_FIRST,
+            Grant::One(End::Last) => Self::GIVEN_TO_LAST,
+        }
+    }
+
+    #[inline]
+    const fn is_done(&self) -> bool {
+        matches!(*self, Self::DONE | Self::DONE_BY_FIRST | Self::DONE_BY_LAST)
+    }
+}
+
+impl fmt::Debug for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match *self {
+            Self::CREATED => "Created",
+            Self::GIVEN_TO_FIRST | Self::GIVEN_TO_LAST => "Granted",
+            _ if self.is_done() => "Done",
+            _ => "Queued",
+        })
+    }
 }
 
 impl Wait {
@@ -475,91 +505,133 @@ impl Wait {
         Self {
             calls: calls(notify.lock.load()),
             site,
-            stage: Stage::Created,
+            stage: Stage::CREATED,
         }
     }
 
+    #[inline]
     fn poll<B: Backend>(&mut self, notify: &Notify<B>, cx: &mut Context<'_>) -> Poll<()> {
-        if let Stage::Created = self.stage
-            && self.takes_permit(notify)
-        {
-            self.stage = Stage::Done(Grant::None);
+        match self.stage {
+            Stage::CREATED => match self.takes_permit(notify) {
+                true => {
+                    self.stage = Stage::DONE;
+                    Poll::Ready(())
+                }
+                false => self.first_poll(notify, cx),
+            },
+            _ => self.next_poll(notify, cx),
         }
+    }
+
+    #[inline(never)]
+    fn first_poll<B: Backend>(&mut self, notify: &Notify<B>, cx: &mut Context<'_>) -> Poll<()> {
+        let poll = notify.lock.first_poll(cx, |bits, waiters, newcomer| {
+            match self.step(bits, waiters) {
+                Poll::Ready(()) => Ok(()),
+                Poll::Pending => Err(newcomer.register(waiters.waker(&self.stage.0))),
+            }
+        });
+        self.sees();
+        poll
+    }
+
+    #[inline(never)]
+    fn next_poll<B: Backend>(&mut self, notify: &Notify<B>, cx: &mut Context<'_>) -> Poll<()> {
         if self.sees() {
             return Poll::Ready(());
         }
-        let fresh = matches!(self.stage, Stage::Created);
-        let poll = notify.lock.poll(cx, fresh, |mut section, caller| {
-            if self.step(&mut section).is_ready() {
-                return Poll::Ready(());
+        let poll = notify.lock.poll(cx, false, |section, caller| {
+            let Section { state, wakes, .. } = section;
+            match self.is_granted(state, wakes) {
+                true => Poll::Ready(()),
+                false => {
+                    caller.register(state.waker(&self.stage.0));
+                    Poll::Pending
+                }
             }
-            if let Stage::Queued(waiter) = &self.stage {
-                caller.register(section.state.waker(waiter));
-            }
-            Poll::Pending
         });
         self.sees();
         poll
     }
 
     /// Whether it is done; from now on, its user knows.
+    #[inline]
     fn sees(&mut self) -> bool {
-        if let Stage::Given(grant) = self.stage {
-            self.stage = Stage::Done(grant);
+        match self.stage {
+            Stage::GIVEN_TO_FIRST => self.stage = Stage::DONE_BY_FIRST,
+            Stage::GIVEN_TO_LAST => self.stage = Stage::DONE_BY_LAST,
+            _ => {}
         }
-        matches!(self.stage, Stage::Done(_))
+        self.stage.is_done()
     }
 
     /// Whether it is done without a place in the queue.
+    #[inline]
     fn takes_permit<B: Backend>(&self, notify: &Notify<B>) -> bool {
         let taken = notify.lock.update(|bits| {
             let permitted = calls(bits) == self.calls && bits.contains(PERMIT);
             permitted.then(|| bits.without(PERMIT))
         });
-        taken.is_ok() || taken.is_err_and(|bits| calls(bits) != self.calls)
+        taken.map_or_else(|bits| calls(bits) != self.calls, |_| true)
     }
 
-    /// Goes on as far as it can: into the queue, or out of it with a grant.
-    fn step(&mut self, section: &mut Section<'_, Waiters<Grant>>) -> Poll<()> {
-        let Section { bits, state, wakes } = section;
-        match core::mem::replace(&mut self.stage, Stage::Done(Grant::None)) {
-            Stage::Created if calls(**bits) != self.calls => Poll::Ready(()),
-            Stage::Created if bits.contains(PERMIT) => {
-                bits.remove(PERMIT);
-                self.stage = Stage::Given(Grant::One(End::First));
-                Poll::Ready(())
-            }
-            Stage::Created => {
-                self.stage = Stage::Queued(state.push(self.site, Grant::None));
-                bits.insert(QUEUED);
-                Poll::Pending
-            }
-            Stage::Queued(waiter) if state.is_called(&waiter) => {
-                self.stage = Stage::Given(state.remove(waiter, wakes));
-                Poll::Ready(())
-            }
-            Stage::Queued(waiter) => {
-                self.stage = Stage::Queued(waiter);
-                Poll::Pending
-            }
-            done => {
-                self.stage = done;
-                Poll::Ready(())
-            }
+    /// From its creation as far as it can: to the end, or into the queue.
+    #[inline]
+    fn step(&mut self, bits: &mut Bits, waiters: &mut Waiters<Grant>) -> Poll<()> {
+        if calls(*bits) != self.calls {
+            self.stage = Stage::DONE;
+            return Poll::Ready(());
         }
+        if bits.contains(PERMIT) {
+            bits.remove(PERMIT);
+            self.stage = Stage::GIVEN_TO_FIRST;
+            return Poll::Ready(());
+        }
+        self.stage = Stage(waiters.push(self.site, Grant::None));
+        bits.insert(QUEUED);
+        Poll::Pending
+    }
+
+    /// Leaves the queue, if it was granted something.
+    #[inline]
+    fn is_granted(&mut self, waiters: &mut Waiters<Grant>, wakes: &mut WakeList) -> bool {
+        let granted = waiters.is_called(&self.stage.0);
+        if granted {
+            let Stage(waiter) = core::mem::replace(&mut self.stage, Stage::DONE);
+            self.stage = Stage::given(waiters.remove(waiter, wakes));
+        }
+        granted
     }
 
     fn enable<B: Backend>(&mut self, notify: &Notify<B>) -> bool {
-        self.sees() || {
-            let _ = notify.lock.with(|mut section| self.step(&mut section));
-            self.sees()
+        if !self.sees() {
+            notify.lock.with(|section| match self.stage {
+                Stage::CREATED => {
+                    let _ = self.step(section.bits, section.state);
+                }
+                _ => {
+                    self.is_granted(section.state, section.wakes);
+                }
+            });
         }
+        self.sees()
     }
 
     /// Leaves the queue, and hands on what it was granted.
+    #[inline]
     fn cancel<B: Backend>(&mut self, notify: &Notify<B>) {
-        match core::mem::replace(&mut self.stage, Stage::Done(Grant::None)) {
-            Stage::Queued(waiter) => notify.lock.with(|Section { bits, state, wakes }| {
+        if !(self.stage == Stage::CREATED || self.stage.is_done()) {
+            self.cancel_slow(notify);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn cancel_slow<B: Backend>(&mut self, notify: &Notify<B>) {
+        match core::mem::replace(&mut self.stage, Stage::DONE) {
+            Stage::GIVEN_TO_FIRST => notify.notify(End::First),
+            Stage::GIVEN_TO_LAST => notify.notify(End::Last),
+            Stage(waiter) => notify.lock.with(|Section { bits, state, wakes }| {
                 let grant = state.remove(waiter, wakes);
                 settle(bits, state);
                 if let Grant::One(end) = grant {
@@ -567,8 +639,6 @@ impl Wait {
                     self::notify(section, end);
                 }
             }),
-            Stage::Given(Grant::One(end)) => notify.notify(end),
-            _ => {}
         }
     }
 }
@@ -609,10 +679,13 @@ impl<B: Backend> Notified<'_, B> {
 
     /// Hands on what it was granted and has seen, but made no use of.
     pub(crate) fn hand_on(&mut self) {
-        let done = Stage::Done(Grant::None);
-        if let Stage::Done(Grant::One(end)) = core::mem::replace(&mut self.wait.stage, done) {
-            self.notify.notify(end);
-        }
+        let end = match self.wait.stage {
+            Stage::DONE_BY_FIRST => End::First,
+            Stage::DONE_BY_LAST => End::Last,
+            _ => return,
+        };
+        self.wait.stage = Stage::DONE;
+        self.notify.notify(end);
     }
 }
 

@@ -505,7 +505,7 @@ impl<T, B: Backend> OnceCell<T, B> {
 fn pass(section: Section<'_, Queued>) {
     let turns = &mut section.state.turns;
     match turns.first() {
-        Some(next) => turns.call(&next, section.wakes),
+        Some(next) => *turns.call(&next, section.wakes) = (),
         None => section.bits.remove(BUSY),
     }
 }

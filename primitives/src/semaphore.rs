@@ -47,7 +47,7 @@ use core::task::{Context, Poll};
 #[cfg(feature = "locations")]
 use crate::protocol::Places;
 use crate::protocol::{
-    Acquiring, Backend, BlockingBackend, DefaultBackend, Holders, Holding, Permits, Refused,
+    Acquiring, Backend, Bits, BlockingBackend, DefaultBackend, Holders, Holding, Permits, Refused,
     Request, Site, block_on,
 };
 
@@ -716,6 +716,32 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Acquire<P, B> {
             acquiring: Acquiring::new(),
         }
     }
+
+    #[cold]
+    #[inline(never)]
+    fn poll_slow(
+        &mut self,
+        found: Bits,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Permit<P, B>, AcquireError>> {
+        let semaphore = self.semaphore.as_ref().expect("it was there a moment ago");
+        let permits = &semaphore.permits;
+        match self.acquiring.poll(found, &mut self.request, permits, cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Ok(permits)) => Poll::Ready(Ok(self.permit(permits))),
+            Poll::Ready(Err(_)) => {
+                self.semaphore = None;
+                Poll::Ready(Err(AcquireError(())))
+            }
+        }
+    }
+
+    /// Permits that have been taken, once.
+    #[inline]
+    fn permit(&mut self, permits: usize) -> Permit<P, B> {
+        let semaphore = self.semaphore.take().expect("it was there a moment ago");
+        Permit::new(semaphore, permits, self.acquiring.site())
+    }
 }
 
 impl<P: Deref<Target = Semaphore<B>> + Unpin, B: Backend> Future for Acquire<P, B> {
@@ -728,19 +754,10 @@ impl<P: Deref<Target = Semaphore<B>> + Unpin, B: Backend> Future for Acquire<P, 
             .semaphore
             .as_ref()
             .expect("Semaphore::acquire polled after it was ready");
-        let Poll::Ready(taken) = this.acquiring.poll(
-            &mut this.request,
-            &semaphore.permits,
-            cx,
-            "Semaphore::acquire",
-        ) else {
-            return Poll::Pending;
-        };
-        let semaphore = this.semaphore.take().expect("it was there a moment ago");
-        Poll::Ready(match taken {
-            Ok(permits) => Ok(Permit::new(semaphore, permits, this.acquiring.site())),
-            Err(_) => Err(AcquireError(())),
-        })
+        match this.acquiring.starts(this.request, &semaphore.permits) {
+            Ok(permits) => Poll::Ready(Ok(this.permit(permits))),
+            Err(found) => this.poll_slow(found, cx),
+        }
     }
 }
 
@@ -748,7 +765,7 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Drop for Acquire<P, B> {
     #[inline]
     fn drop(&mut self) {
         if let Some(semaphore) = &self.semaphore {
-            self.acquiring.cancel(self.request, &semaphore.permits);
+            self.acquiring.cancel(&self.request, &semaphore.permits);
         }
     }
 }

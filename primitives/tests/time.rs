@@ -43,7 +43,8 @@ on_every_backend![
     tm_01_the_driver_is_woken_for_a_nearer_deadline_and_no_other,
     tm_01_the_driver_is_woken_for_a_deadline_that_is_nearer_by_a_tick,
     tm_01_a_reset_to_a_nearer_deadline_wakes_the_driver,
-    the_driver_is_told_when_the_timers_are_gone,
+    each_driver_is_woken_for_a_deadline_nearer_than_its_own,
+    a_driver_that_leaves_leaves_no_waker,
     tm_06_a_reset_out_of_the_tick_that_fires,
     tm_06_a_waker_drops_the_other_timers_of_its_batch,
     tm_10_what_happens_after_late_ticks,
@@ -348,8 +349,9 @@ fn tm_01_the_driver_is_woken_for_a_deadline_that_is_nearer_by_a_tick<B: Backend>
 fn tm_01_the_driver_is_woken_for_a_nearer_deadline_and_no_other<B: Backend>() {
     let (clock, driver, task) = (by_hand::<B>(), Probe::new(), Probe::new());
     let timers = clock.timers();
+    let seat = timers.driver();
     let mut sleeps: Vec<_> = [10, 20, 10, 5, 1, 3].map(|ms| timers.sleep(MS * ms)).into();
-    assert_eq!(timers.turn(&mut driver.cx()), None);
+    assert_eq!(seat.turn(&mut driver.cx()), None);
     // After each turn, the deadlines that come in and how often they wake it.
     for (sleep, nearer) in sleeps.iter_mut().zip([1, 0, 0, 1, 1, 0]) {
         let before = driver.wakes();
@@ -361,7 +363,7 @@ fn tm_01_the_driver_is_woken_for_a_nearer_deadline_and_no_other<B: Backend>() {
             assert_eq!(poll(&mut nearest, &task), Poll::Pending);
             assert_eq!((driver.wakes() - before, driver.kept()), (1, 0));
         }
-        timers.turn(&mut driver.cx());
+        seat.turn(&mut driver.cx());
         assert_eq!(driver.kept(), 1);
     }
     // Whoever leaves does not wake it either.
@@ -374,21 +376,54 @@ fn tm_01_a_reset_to_a_nearer_deadline_wakes_the_driver<B: Backend>() {
     let (clock, driver, task) = (by_hand::<B>(), Probe::new(), Probe::new());
     let mut sleep = clock.timers().sleep(10 * MS);
     assert_eq!(poll(&mut sleep, &task), Poll::Pending);
-    clock.timers().turn(&mut driver.cx());
+    let seat = clock.timers().driver();
+    seat.turn(&mut driver.cx());
     sleep.reset(at(20));
     assert_eq!(driver.wakes(), 0);
     sleep.reset(at(9));
     assert_eq!(driver.wakes(), 1);
 }
 
-fn the_driver_is_told_when_the_timers_are_gone<B: Backend>() {
-    let (clock, driver) = (by_hand::<B>(), Probe::new());
-    let sleep = clock.timers().sleep(MS);
-    clock.timers().turn(&mut driver.cx());
-    drop(clock);
-    assert_eq!(driver.wakes(), 0);
-    drop(sleep);
-    assert_eq!((driver.wakes(), driver.kept()), (1, 0));
+fn each_driver_is_woken_for_a_deadline_nearer_than_its_own<B: Backend>() {
+    let (clock, task) = (by_hand::<B>(), Probe::new());
+    let timers = clock.timers();
+    // More than are woken in one section.
+    let drivers: Vec<_> = (0..40).map(|_| (timers.driver(), Probe::new())).collect();
+    let mut sleeps: Vec<_> = [10, 20, 5].map(|ms| timers.sleep(MS * ms)).into();
+    for (sleep, nearer) in sleeps.iter_mut().zip([1, 0, 1]) {
+        for (driver, probe) in &drivers {
+            assert_eq!(driver.turn(&mut probe.cx()), None);
+        }
+        let before: Vec<_> = drivers.iter().map(|(_, probe)| probe.wakes()).collect();
+        assert_eq!(poll(sleep, &task), Poll::Pending);
+        for ((_, probe), before) in drivers.iter().zip(before) {
+            assert_eq!(probe.wakes() - before, nearer);
+        }
+    }
+    // One that is awake is not woken, nor does it keep the other from being.
+    let [(_, awake), (other, asleep)] = &drivers[..2] else {
+        panic!("there are more");
+    };
+    let before = (awake.wakes(), asleep.wakes());
+    other.turn(&mut asleep.cx());
+    let mut nearest = timers.sleep(MS);
+    assert_eq!(poll(&mut nearest, &task), Poll::Pending);
+    assert_eq!((awake.wakes(), asleep.wakes()), (before.0, before.1 + 1));
+}
+
+fn a_driver_that_leaves_leaves_no_waker<B: Backend>() {
+    let (clock, probe, task) = (by_hand::<B>(), Probe::new(), Probe::new());
+    let [one, other] = [(); 2].map(|()| clock.timers().driver());
+    one.turn(&mut probe.cx());
+    assert_eq!(probe.kept(), 1);
+    drop(one);
+    let mut sleep = clock.timers().sleep(MS);
+    assert_eq!(poll(&mut sleep, &task), Poll::Pending);
+    assert_eq!((probe.wakes(), probe.kept()), (0, 0));
+    other.turn(&mut probe.cx());
+    let mut nearer = clock.timers().sleep(Duration::from_nanos(1));
+    assert_eq!(poll(&mut nearer, &task), Poll::Pending);
+    assert_eq!((probe.wakes(), probe.kept()), (1, 0));
 }
 
 fn tm_06_a_reset_out_of_the_tick_that_fires<B: Backend>() {

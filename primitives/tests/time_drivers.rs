@@ -45,13 +45,14 @@ fn drives<F: Future>(timers: &Timers, future: F) -> F::Output {
     let waker = Waker::from(unpark.clone());
     let mut cx = Context::from_waker(&waker);
     let mut future = pin!(future);
+    let driver = timers.driver();
     loop {
         if unpark.woken.swap(false, Ordering::Acquire)
             && let Poll::Ready(output) = future.as_mut().poll(&mut cx)
         {
             return output;
         }
-        let next = timers.turn(&mut cx);
+        let next = driver.turn(&mut cx);
         if unpark.woken.load(Ordering::Acquire) {
             continue;
         }
@@ -188,6 +189,51 @@ fn tm_01_a_nearer_deadline_from_another_thread_unparks_the_driver() {
         let far = timers.timeout(Duration::from_secs(1000), end);
         assert_eq!(drives(&timers, far), Ok(Ok(())));
         other.join().expect("it has slept");
+    });
+}
+
+/// With one driver for all, either would find the other in its place: the one that is
+/// busy would be told of the deadline, and the one that sleeps would sleep on.
+#[test]
+fn two_loops_drive_the_same_timers() {
+    returns("both sleep to the end", || {
+        let timers = Timers::new(RealClock);
+        let (ended, end) = oneshot::channel();
+        let idles = thread::spawn({
+            let timers = timers.clone();
+            move || drives(&timers, timers.timeout(Duration::from_secs(1000), end))
+        });
+        thread::sleep(MS * 5);
+        // It turns once, later than the other, and is busy from then on.
+        let busy = timers.driver();
+        busy.turn(&mut Context::from_waker(Waker::noop()));
+        block_on::<Native, _>(timers.sleep(MS));
+        ended.send(()).expect("the other waits for it");
+        assert_eq!(idles.join().expect("it sleeps"), Ok(Ok(())));
+    });
+}
+
+#[test]
+fn a_thread_takes_over_what_the_last_driver_leaves() {
+    returns("the sleep ends", || {
+        let timers = Timers::threaded();
+        let [one, last] = [(); 2].map(|()| timers.driver());
+        let mut early = timers.sleep(MS);
+        let poll = Pin::new(&mut early).poll(&mut Context::from_waker(Waker::noop()));
+        assert!(poll.is_pending());
+        thread::sleep(MS * 5);
+        assert!(!early.is_elapsed(), "nobody takes a turn");
+        drop(one);
+        thread::sleep(MS * 5);
+        assert!(!early.is_elapsed(), "there is another driver");
+        drop(last);
+        block_on::<Native, _>(early);
+        block_on::<Native, _>(timers.sleep(MS));
+    });
+    returns("a sleep starts it", || {
+        let timers = Timers::threaded();
+        drop(timers.driver());
+        block_on::<Native, _>(timers.sleep(MS));
     });
 }
 

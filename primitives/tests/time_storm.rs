@@ -9,7 +9,7 @@ use std::task::Poll;
 
 use proptest::prelude::*;
 use reveille::protocol::Native;
-use reveille::time::{Advance, DelayQueue, Duration, Instant, Key, Sleep, VirtualClock};
+use reveille::time::{Advance, DelayQueue, Driver, Duration, Instant, Key, Sleep, VirtualClock};
 
 use support::poll;
 use support::probe::Probe;
@@ -48,6 +48,7 @@ struct Storm {
     sleeps: Vec<Slept>,
     tasks: Vec<Probe>,
     woken: [usize; TASKS],
+    seat: Driver,
     driver: Probe,
     /// Until when the driver needs no wake; none where it is awake.
     until: Option<Instant>,
@@ -66,6 +67,7 @@ impl Storm {
             sleeps: Vec::new(),
             tasks: (0..TASKS).map(|_| Probe::new()).collect(),
             woken: [0; TASKS],
+            seat: clock.timers().driver(),
             driver: Probe::new(),
             until: None,
             drives: 0,
@@ -158,7 +160,7 @@ impl Storm {
                 self.moved();
             }
             Op::Turn => {
-                assert_eq!(self.clock.timers().turn(&mut self.driver.cx()), None);
+                assert_eq!(self.seat.turn(&mut self.driver.cx()), None);
                 self.until = Some(self.first().unwrap_or(Instant::MAX));
             }
         }

@@ -193,7 +193,7 @@ impl Plan {
             (Mode::Sections, Quick) => every(bound(2, 3, 3, true)),
             (Mode::Sections, Full) => every(bound(2, 4, 4, true)),
             (Mode::Sections, Deep) => every(bound(3, 6, 2, true)),
-            (Mode::Exhaustive, Quick) => every(bound(2, 4, 4, true)),
+            (Mode::Exhaustive, Quick) => every(bound(2, 4, 2, true)),
             (Mode::Exhaustive, Full) => every(bound(3, 6, 2, true)),
             (Mode::Exhaustive, Deep) => every(bound(3, 6, 6, true)),
             (Mode::Accesses, Quick) => Self {

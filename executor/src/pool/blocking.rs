@@ -1,176 +1,200 @@
 //! The threads of a pool on which calls may block.
 //!
 //! ```text
-//!   call ──▶ queue ──▶ an idle thread, or a new one below the bound
-//!   a thread that was idle for so long ends
+//!   call ──▶ queue, and in the same section:
+//!              an idle thread is called ──▶ it takes a call, or is idle again
+//!              or a new one is started, below the bound
+//!
+//!   a thread: takes calls ⇄ idle ──for too long, or the end──▶ gone
 //! ```
 //!
-//! Invariant: while something is queued, a thread is on its way to it, or there are
-//! as many as there may be.
+//! Invariant: while something is queued, as many threads are on their way to it, or
+//! there are as many as there may be, each of which looks into the queue before it is
+//! idle. Who is idle stands under the lock of the queue, so that whoever has been
+//! called does not end for having been idle for too long.
+//!
+//! It is generic over the backend, so that loom explores it.
 
 #![forbid(unsafe_code)]
 
-use std::cell::Cell;
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::io;
+use std::sync::Arc;
 
-use reveille::protocol::{Native, Runnable, Schedule};
-
-thread_local! {
-    /// Whose calls this thread runs, by its address; 0 where it runs none.
-    static SERVED: Cell<usize> = const { Cell::new(0) };
-}
+use reveille::protocol::{Bits, BlockingBackend, Park, Runnable, Schedule, StateLock};
 
 /// What a call is run by.
-type Run = Arc<dyn Fn(Runnable<Native>) + Send + Sync>;
+type Run<B> = Arc<dyn Fn(Runnable<B>) + Send + Sync>;
 
-pub(crate) struct Blocking {
-    state: Mutex<State>,
-    called: Condvar,
-    ended: Condvar,
-    most: usize,
-    keep_alive: Duration,
+/// What threads there are.
+pub(crate) trait Threads<B: BlockingBackend>: Send + Sync + 'static {
+    /// Starts one.
+    fn start(&self, life: Box<dyn FnOnce() + Send>) -> io::Result<()>;
+
+    /// Sleeps until unparked, or for as long as a thread may be idle. Answers whether
+    /// it was that long.
+    fn park(&self, park: &B::Park) -> bool;
 }
 
-#[derive(Default)]
-struct State {
-    queue: VecDeque<Runnable<Native>>,
+pub(crate) struct Blocking<B: BlockingBackend> {
+    state: StateLock<State<B>, B>,
+    threads: Box<dyn Threads<B>>,
+    most: usize,
+}
+
+struct State<B: BlockingBackend> {
+    queue: VecDeque<Runnable<B>>,
     threads: usize,
-    /// Threads that wait for a call, each of which will take one.
-    idle: usize,
-    run: Option<Run>,
+    /// Those that wait for a call, the next to be called last.
+    idle: Vec<Arc<B::Park>>,
+    run: Option<Run<B>>,
     closed: bool,
 }
 
-/// The scheduler of calls.
-pub(crate) struct ToBlocking(pub(crate) Arc<Blocking>);
+/// What a thread does next.
+enum Next<B: BlockingBackend> {
+    Call(Runnable<B>, Run<B>),
+    Idle,
+    End,
+}
 
-impl Blocking {
-    pub(crate) fn new(most: usize, keep_alive: Duration) -> Arc<Self> {
+/// What is done about a call.
+enum Pushed<B: BlockingBackend> {
+    Refused(Runnable<B>),
+    Calls(Arc<B::Park>),
+    Starts,
+    Waits,
+}
+
+/// The scheduler of calls.
+pub(crate) struct ToBlocking<B: BlockingBackend>(pub(crate) Arc<Blocking<B>>);
+
+impl<B: BlockingBackend> Blocking<B> {
+    pub(crate) fn new(most: usize, threads: impl Threads<B>) -> Arc<Self> {
+        let state = State {
+            queue: VecDeque::new(),
+            threads: 0,
+            idle: Vec::new(),
+            run: None,
+            closed: false,
+        };
         Arc::new(Self {
-            state: Mutex::default(),
-            called: Condvar::new(),
-            ended: Condvar::new(),
+            state: StateLock::new_in(Bits::EMPTY, state),
+            threads: Box::new(threads),
             most,
-            keep_alive,
         })
     }
 
     /// Says how calls are run, before there is one.
-    pub(crate) fn run_by(&self, run: Run) {
-        self.lock().run = Some(run);
+    pub(crate) fn run_by(&self, run: Run<B>) {
+        let before = self.state.with(|section| section.state.run.replace(run));
+        drop(before);
     }
 
-    fn token(&self) -> usize {
-        std::ptr::from_ref(self).addr()
-    }
-
-    /// Whether this is one of its threads: it would wait for itself.
-    pub(crate) fn is_current(&self) -> bool {
-        SERVED.try_with(Cell::get) == Ok(self.token())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing that panics runs under it.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn push(self: &Arc<Self>, call: Runnable<Native>) {
-        let mut state = self.lock();
-        if state.closed {
-            drop(state);
-            return drop(call);
-        }
-        state.queue.push_back(call);
-        if state.queue.len() > state.idle && state.threads < self.most {
+    pub(crate) fn push(self: &Arc<Self>, call: Runnable<B>) {
+        let pushed = self.state.with(|section| {
+            let state = section.state;
+            if state.closed {
+                return Pushed::Refused(call);
+            }
+            state.queue.push_back(call);
+            if let Some(idle) = state.idle.pop() {
+                return Pushed::Calls(idle);
+            }
+            if state.threads == self.most {
+                return Pushed::Waits;
+            }
             state.threads += 1;
-            drop(state);
-            self.start();
-        } else {
-            self.called.notify_one();
+            Pushed::Starts
+        });
+        match pushed {
+            // Its task is cancelled, or will be.
+            Pushed::Refused(call) => drop(call),
+            Pushed::Calls(idle) => idle.unpark(),
+            Pushed::Starts => self.start(),
+            Pushed::Waits => {}
         }
     }
 
     fn start(self: &Arc<Self>) {
         let this = self.clone();
-        let started = thread::Builder::new()
-            .name("reveille-blocking".into())
-            .spawn(move || this.serve());
-        if let Err(error) = started {
-            let mut state = self.lock();
-            state.threads -= 1;
+        if let Err(error) = self.threads.start(Box::new(move || this.serve())) {
+            let left = self.state.with(|section| {
+                section.state.threads -= 1;
+                section.state.threads
+            });
             // Without any thread nobody would come for it.
             assert!(
-                state.threads > 0,
+                left > 0,
                 "the system refused a thread for a blocking call: {error}"
             );
         }
     }
 
     fn serve(&self) {
-        SERVED.set(self.token());
-        while let Some((call, run)) = self.next() {
-            run(call);
-        }
-        self.ended.notify_all();
-    }
-
-    /// The next call; none where there was none for too long.
-    fn next(&self) -> Option<(Runnable<Native>, Run)> {
-        let mut state = self.lock();
-        // None where it lies beyond what an instant can be.
-        let deadline = Instant::now().checked_add(self.keep_alive);
+        let park = Arc::new(B::Park::new());
         loop {
-            if let Some(call) = state.queue.pop_front() {
-                let run = state.run.clone().expect("it is set before any call");
-                return Some((call, run));
+            match self.state.with(|section| section.state.next(&park)) {
+                Next::Call(call, run) => run(call),
+                Next::End => return,
+                Next::Idle => {
+                    let too_long = self.threads.park(&park);
+                    let ends = |state: &mut State<B>| state.wakes(&park, too_long);
+                    if self.state.with(|section| ends(section.state)) {
+                        return;
+                    }
+                }
             }
-            let left = deadline.map_or(Duration::from_secs(3600), |deadline| {
-                deadline.saturating_duration_since(Instant::now())
-            });
-            if state.closed || left.is_zero() {
-                state.threads -= 1;
-                return None;
-            }
-            state.idle += 1;
-            let waited = self.called.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-            state.idle -= 1;
         }
     }
 
     /// Takes no further calls, and leaves those that have not begun.
     pub(crate) fn close(&self) {
-        let mut state = self.lock();
-        state.closed = true;
-        let left = std::mem::take(&mut state.queue);
-        let run = state.run.take();
-        drop(state);
-        self.called.notify_all();
-        drop((left, run));
-    }
-
-    /// Waits until its threads have ended, or the time is over.
-    pub(crate) fn wait(&self, deadline: Option<Instant>) -> bool {
-        let mut state = self.lock();
-        while state.threads > 0 {
-            let left = deadline.map_or(Duration::from_secs(3600), |deadline| {
-                deadline.saturating_duration_since(Instant::now())
-            });
-            if left.is_zero() {
-                return false;
-            }
-            let waited = self.ended.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let (queue, run, idle) = self.state.with(|section| {
+            let state = section.state;
+            state.closed = true;
+            (
+                std::mem::take(&mut state.queue),
+                state.run.take(),
+                std::mem::take(&mut state.idle),
+            )
+        });
+        for park in idle {
+            park.unpark();
         }
-        true
+        drop((queue, run));
     }
 }
 
-impl Schedule<Native> for ToBlocking {
-    fn schedule(&self, task: Runnable<Native>) {
+impl<B: BlockingBackend> State<B> {
+    fn next(&mut self, park: &Arc<B::Park>) -> Next<B> {
+        if let Some(call) = self.queue.pop_front() {
+            let run = self.run.clone().expect("it is set before any call");
+            return Next::Call(call, run);
+        }
+        if self.closed {
+            self.threads -= 1;
+            return Next::End;
+        }
+        self.idle.push(park.clone());
+        Next::Idle
+    }
+
+    /// A thread is idle no more. Answers whether it ends: if it was so for too long,
+    /// and nobody has called it.
+    fn wakes(&mut self, park: &Arc<B::Park>, too_long: bool) -> bool {
+        let place = self.idle.iter().position(|idle| Arc::ptr_eq(idle, park));
+        let Some(place) = place else {
+            return false;
+        };
+        self.idle.remove(place);
+        self.threads -= usize::from(too_long);
+        too_long
+    }
+}
+
+impl<B: BlockingBackend> Schedule<B> for ToBlocking<B> {
+    fn schedule(&self, task: Runnable<B>) {
         self.0.push(task);
     }
 }

@@ -6,26 +6,33 @@
 //!                        └── spawn: it runs            └── spawn: cancelled at once
 //! ```
 //!
-//! The workers are in `workers`, the threads for calls that block in `blocking`.
+//! The workers are in `workers`, what they drive in `driver`, the threads for calls
+//! that block in `blocking`.
 
 #![forbid(unsafe_code)]
 
 mod blocking;
+mod driver;
 #[cfg(test)]
 mod models;
 mod workers;
 
+use std::cell::Cell;
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::num::NonZero;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use reveille::protocol::{Native, Ran, task};
+use reveille::protocol::{Native, Ran, StdPark, task};
+use reveille::time::Timers;
 
-use self::blocking::{Blocking, ToBlocking};
-use self::workers::{Worker, Workers};
+use self::blocking::{Blocking, Threads, ToBlocking};
+use self::driver::Driving;
+use self::workers::{Alarm, Worker, Workers};
 use crate::Executor;
 use crate::context::{self, Current};
 use crate::long_poll::{LongPoll, Polls};
@@ -36,14 +43,21 @@ use crate::task::{JoinHandle, describe};
 /// Each worker has a queue, and steals from those of others when its own is empty;
 /// one that finds nothing to do sleeps. A task that another wakes on a worker runs
 /// there next, up to three times in a row, so that two that talk to each other stay
-/// on one processor. Sleeps are driven by the timers of the process.
+/// on one processor.
+///
+/// The functions of `reveille::time` use its timers, which an idle worker drives: it
+/// sleeps until the next deadline. Where all are busy, each looks at the clock once in
+/// 61 polls. So a deadline is late only while every worker is in the midst of a poll,
+/// and a task that blocks the only worker until a sleep ends waits for ever: `.await`
+/// it. Tasks that are ready run before those that a timer wakes.
 ///
 /// # The end
 ///
 /// Dropped, or [shut down](Self::shutdown_timeout), it cancels its tasks: each
 /// future is dropped once, on a worker, at the end of its poll if it is being
 /// polled. What is spawned from then on by a [`Handle`] is cancelled at once. A call
-/// that blocks and has begun is waited for.
+/// that blocks and has begun is waited for. What still sleeps on its timers, outside
+/// of its tasks, is driven by a thread from then on.
 ///
 /// # Examples
 ///
@@ -73,10 +87,16 @@ pub struct ThreadPool {
 #[derive(Clone)]
 pub struct Handle {
     workers: Arc<Workers<Native>>,
-    blocking: Arc<Blocking>,
+    blocking: Arc<Blocking<Native>>,
+    timers: Timers,
 }
 
-/// How many workers have not ended.
+thread_local! {
+    /// By what this thread is counted, by its address: 0 where by nothing.
+    static COUNTED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// How many of its threads have not ended.
 #[derive(Default)]
 struct Alive {
     count: Mutex<usize>,
@@ -101,7 +121,24 @@ impl ThreadPool {
             max_blocking: 512,
             keep_alive: Duration::from_secs(10),
             polls: Polls::default(),
+            timers: None,
         }
+    }
+
+    /// The timers that tasks use here.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::Duration;
+    /// use reveille_executor::{ThreadPool, block_on};
+    ///
+    /// let pool = ThreadPool::builder().workers(1).build();
+    /// block_on(pool.timers().sleep(Duration::from_millis(1))); // a worker ends it
+    /// ```
+    #[must_use]
+    pub fn timers(&self) -> &Timers {
+        &self.handle.timers
     }
 
     /// A handle, by which tasks can spawn too.
@@ -185,14 +222,16 @@ impl ThreadPool {
     }
 
     fn end(&self, deadline: Option<Instant>) -> bool {
-        let Handle { workers, blocking } = &self.handle;
+        let Handle {
+            workers, blocking, ..
+        } = &self.handle;
         workers.close();
         blocking.close();
         // One of its threads would wait for itself.
-        if workers.current().is_some() || blocking.is_current() {
+        if self.threads.is_current() {
             return false;
         }
-        self.threads.wait(deadline) && blocking.wait(deadline)
+        self.threads.wait(deadline)
     }
 }
 
@@ -304,15 +343,17 @@ impl Handle {
              worker while the future waits: `.await` it, or spawn it and `.await` its handle"
         );
         let _entered = context::enter(Current::Pool(self.clone()), self.workers.token());
+        let _timers = self.timers.enter();
         crate::block_on(future)
     }
 
     /// The life of a worker.
-    fn work(&self, index: usize, polls: &Polls) {
+    fn work(&self, index: usize, driving: Arc<Driving<Native>>, polls: &Polls) {
         let token = self.workers.token();
         context::enter_worker(token, index);
         let _entered = context::enter(Current::Pool(self.clone()), token);
-        let mut worker = Worker::new(self.workers.clone(), index);
+        let _timers = self.timers.enter();
+        let mut worker = Worker::new(self.workers.clone(), driving, index);
         while let Some(runnable) = worker.next() {
             match polls.run(runnable) {
                 Ran::Waits => {}
@@ -324,6 +365,15 @@ impl Handle {
 }
 
 impl Alive {
+    fn token(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    /// Whether this is one of the threads.
+    fn is_current(&self) -> bool {
+        COUNTED.try_with(Cell::get) == Ok(self.token())
+    }
+
     fn ended(&self) {
         *self.count.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
         self.ended.notify_all();
@@ -407,6 +457,7 @@ pub struct Builder {
     max_blocking: usize,
     keep_alive: Duration,
     polls: Polls,
+    timers: Option<Timers>,
 }
 
 impl Builder {
@@ -441,6 +492,28 @@ impl Builder {
         self
     }
 
+    /// The timers that tasks use; by default some of its own, on the real clock. A
+    /// virtual clock is not moved by the pool, whose workers do not know when all
+    /// others are idle too.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, VirtualClock, sleep};
+    /// use reveille_executor::ThreadPool;
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let pool = ThreadPool::builder().timers(clock.timers().clone()).build();
+    /// let day = pool.spawn(async { sleep(Duration::from_secs(86_400)).await });
+    /// while !day.is_finished() {
+    ///     clock.advance_to_next();
+    /// }
+    /// ```
+    pub fn timers(mut self, timers: Timers) -> Self {
+        self.timers = Some(timers);
+        self
+    }
+
     /// Reports each poll of a task that takes longer than this. See [`LongPoll`].
     pub fn on_long_poll(
         mut self,
@@ -459,7 +532,14 @@ impl Builder {
     #[must_use]
     pub fn build(self) -> ThreadPool {
         let workers = Workers::new(self.workers, context::worker_of);
-        let blocking = Blocking::new(self.max_blocking, self.keep_alive);
+        let threads = Arc::<Alive>::default();
+        let blocking = Blocking::new(
+            self.max_blocking,
+            OfTheSystem {
+                keep_alive: self.keep_alive,
+                alive: threads.clone(),
+            },
+        );
         blocking.run_by({
             let workers = workers.clone();
             // It is meant to take long: no report.
@@ -470,19 +550,27 @@ impl Builder {
                 }
             })
         });
+        let timers = self.timers.unwrap_or_else(Timers::threaded);
+        // Before any sleep, or a thread would drive.
+        let alarm = Waker::from(Arc::new(Alarm(workers.clone())));
+        let driving = Driving::new(timers.driver(), alarm);
         let pool = ThreadPool {
-            handle: Handle { workers, blocking },
-            threads: Arc::default(),
+            handle: Handle {
+                workers,
+                blocking,
+                timers,
+            },
+            threads,
             ended: false,
         };
         for index in 0..self.workers {
             let (handle, polls) = (pool.handle.clone(), self.polls.clone());
-            let ending = Ending::new(pool.threads.clone());
+            let (ending, driving) = (Ending::new(pool.threads.clone()), driving.clone());
             let started = thread::Builder::new()
                 .name(format!("reveille-{index}"))
                 .spawn(move || {
-                    let _ending = ending;
-                    handle.work(index, &polls);
+                    let _ending = ending.enter();
+                    handle.work(index, driving, &polls);
                 });
             if let Err(error) = started {
                 panic!("the system refused a thread for a worker: {error}");
@@ -492,13 +580,44 @@ impl Builder {
     }
 }
 
-/// Counts a worker for as long as it lives, started or not.
+/// The threads on which calls may block.
+struct OfTheSystem {
+    keep_alive: Duration,
+    alive: Arc<Alive>,
+}
+
+impl Threads<Native> for OfTheSystem {
+    fn start(&self, life: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        let ending = Ending::new(self.alive.clone());
+        let started = thread::Builder::new()
+            .name("reveille-blocking".into())
+            .spawn(move || {
+                let _ending = ending.enter();
+                life();
+            });
+        started.map(drop)
+    }
+
+    fn park(&self, park: &StdPark) -> bool {
+        let start = Instant::now();
+        park.park_timeout(self.keep_alive);
+        start.elapsed() >= self.keep_alive
+    }
+}
+
+/// Counts a thread for as long as it lives, started or not.
 struct Ending(Arc<Alive>);
 
 impl Ending {
     fn new(alive: Arc<Alive>) -> Self {
         *alive.count.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         Self(alive)
+    }
+
+    /// On the thread itself.
+    fn enter(self) -> Self {
+        COUNTED.set(self.0.token());
+        self
     }
 }
 

@@ -1,27 +1,41 @@
 //! Every interleaving of a pool's workers with whoever spawns, wakes, aborts, joins
-//! and ends it. The models have no preemption bound: each is complete.
+//! and ends it. Each is complete, without a preemption bound, unless it says so.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
 use loom::thread;
 use reveille::protocol::{
-    Description, Failure, Join, Loom, Outcome, Ran, Runnable, Schedule, block_on, task,
+    Bits, Description, Failure, Held, Join, Loom, LoomPark, Outcome, Park, Ran, Runnable, Schedule,
+    StateLock, WakeList, WakerSlot, block_on, task,
 };
+use reveille::time::{Duration, Instant};
 
-use super::workers::{Worker, Workers};
+use super::blocking::{Blocking, Threads, ToBlocking};
+use super::driver::{Drive, Driving};
+use super::workers::{Alarm, Worker, Workers};
 
 /// Explores every execution of `model`, and collects what each returned.
 fn explore<T: Ord + Send + 'static>(
     model: impl Fn() -> T + Send + Sync + 'static,
 ) -> (usize, BTreeSet<T>) {
+    explore_within(None, model)
+}
+
+/// As [`explore`], with so many preemptions of a thread that could go on.
+fn explore_within<T: Ord + Send + 'static>(
+    preemptions: Option<usize>,
+    model: impl Fn() -> T + Send + Sync + 'static,
+) -> (usize, BTreeSet<T>) {
     let executions = Arc::new(AtomicUsize::new(0));
     let seen = Arc::new(Mutex::new(BTreeSet::new()));
     let mut search = loom::model::Builder::new();
-    search.preemption_bound = None;
+    search.preemption_bound = preemptions;
     search.max_duration = None;
     search.check({
         let (executions, seen) = (executions.clone(), seen.clone());
@@ -247,9 +261,28 @@ fn an_orphan_is_dropped_by_its_executor() {
     assert_eq!(seen, BTreeSet::from([(0, 1)]));
 }
 
+/// Nothing to drive.
+struct Idle;
+
+impl Drive<Loom> for Idle {
+    fn fire(&self) {}
+
+    fn turn(&self, _: &mut Context<'_>) -> Option<Instant> {
+        None
+    }
+
+    fn park(&self, park: &Arc<LoomPark>, _: Option<Instant>) {
+        park.park();
+    }
+}
+
+fn idle() -> Arc<Driving<Loom>> {
+    Driving::new(Idle, Waker::noop().clone())
+}
+
 /// The life of a worker, as `Handle::work` has it.
-fn work(workers: &Arc<Workers<Loom>>, index: usize) {
-    let mut worker = Worker::new(workers.clone(), index);
+fn work(workers: &Arc<Workers<Loom>>, driving: Arc<Driving<Loom>>, index: usize) {
+    let mut worker = Worker::new(workers.clone(), driving, index);
     while let Some(runnable) = worker.next() {
         match runnable.run() {
             Ran::Waits => {}
@@ -274,7 +307,7 @@ fn a_worker_that_goes_to_sleep_does_not_miss_a_spawn() {
         let workers = Workers::<Loom>::new(1, |_| None);
         let working = thread::spawn({
             let workers = workers.clone();
-            move || work(&workers, 0)
+            move || work(&workers, idle(), 0)
         });
         let answer = join(spawn(&workers, async { 7 })).ok();
         workers.close();
@@ -292,11 +325,11 @@ fn a_worker_that_goes_to_sleep_does_not_miss_what_it_can_steal() {
         let stealing = thread::spawn({
             let workers = workers.clone();
             move || {
-                let mut worker = Worker::new(workers, 1);
+                let mut worker = Worker::new(workers, idle(), 1);
                 drop(worker.next().expect("there is one to steal").run());
             }
         });
-        let busy = Worker::new(workers.clone(), 0);
+        let busy = Worker::new(workers.clone(), idle(), 0);
         let (first, held, end) = task(async { 1 }, workers.scheduler(), description());
         let (second, held_too, _) = task(async { 2 }, workers.scheduler(), description());
         busy.again(first);
@@ -322,7 +355,7 @@ fn a_spawn_beside_the_end_runs_or_is_cancelled() {
             let _held = held;
         });
         ending.join().unwrap();
-        work(&workers, 0);
+        work(&workers, idle(), 0);
         let cancelled = matches!(join(end), Err(Failure::Cancelled));
         (cancelled, drops.count())
     });
@@ -339,7 +372,7 @@ fn a_task_that_waits_is_cancelled_by_the_worker_at_the_end() {
         let workers = Workers::<Loom>::new(1, |_| None);
         let working = thread::spawn({
             let workers = workers.clone();
-            move || work(&workers, 0)
+            move || work(&workers, idle(), 0)
         });
         let drops = Drops::default();
         let held = drops.counted();
@@ -353,4 +386,341 @@ fn a_task_that_waits_is_cancelled_by_the_worker_at_the_end() {
         (cancelled, drops.count())
     });
     assert_eq!(seen, BTreeSet::from([(true, 1)]));
+}
+
+/// One sleep and its driver, as `Timers` have them, with the clock under the same lock:
+/// its time is the bits. All of it is a section each, and small enough for the stacks of loom's threads. That
+/// `Timers` keep this contract is explored over `Timers`.
+struct OneSleep(StateLock<Sleeping, Loom>);
+
+#[derive(Default)]
+struct Sleeping {
+    deadline: Option<u64>,
+    fired: bool,
+    sleeper: WakerSlot,
+    /// Who is woken by the next turn in any case.
+    turned: WakerSlot,
+    driver: WakerSlot,
+    /// Until when the driver needs no wake.
+    until: u64,
+    /// Who sleeps until then.
+    parked: Option<Arc<LoomPark>>,
+}
+
+fn shown(bits: Bits) -> u64 {
+    u64::try_from(bits.get()).unwrap()
+}
+
+impl Sleeping {
+    fn begin(&mut self, deadline: u64, wakes: &mut WakeList) {
+        self.deadline = Some(deadline);
+        if deadline < self.until {
+            wakes.wake(&mut self.driver);
+        }
+    }
+
+    fn fire(&mut self, bits: Bits, wakes: &mut WakeList) {
+        wakes.wake(&mut self.turned);
+        if self.deadline.is_some_and(|at| at <= shown(bits)) {
+            self.deadline = None;
+            self.fired = true;
+            wakes.wake(&mut self.sleeper);
+        }
+    }
+}
+
+impl OneSleep {
+    fn new() -> Arc<Self> {
+        Arc::new(Self(StateLock::new_in(Bits::EMPTY, Sleeping::default())))
+    }
+
+    fn tick(&self) {
+        let parked = self.0.with(|section| {
+            *section.bits = Bits::new(section.bits.get() + 1);
+            let rings = section.state.until <= shown(*section.bits);
+            section.state.parked.take_if(|_| rings)
+        });
+        if let Some(park) = parked {
+            park.unpark();
+        }
+    }
+
+    fn poll(&self, deadline: u64, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.poll(cx, true, |section, caller| {
+            let state = section.state;
+            if state.fired {
+                return Poll::Ready(());
+            }
+            state.begin(deadline, section.wakes);
+            caller.register(&mut state.sleeper);
+            Poll::Pending
+        })
+    }
+
+    fn begin(&self, deadline: u64) {
+        self.0
+            .with(|section| section.state.begin(deadline, section.wakes));
+    }
+
+    fn at_next_turn(&self, waker: Waker) {
+        let mut cx = Context::from_waker(&waker);
+        let registered: Poll<()> = self.0.poll(&mut cx, true, |section, caller| {
+            caller.register(&mut section.state.turned);
+            Poll::Pending
+        });
+        assert!(registered.is_pending());
+    }
+
+    /// Begins to sleep for a tick, which passes at once, and blocks the thread until
+    /// somebody has seen that.
+    fn block_on_a_tick(&self) {
+        let mut ticked = false;
+        block_on::<Loom, _>(poll_fn(|cx| {
+            let poll = self.poll(1, cx);
+            if !std::mem::replace(&mut ticked, true) {
+                self.tick();
+            }
+            poll
+        }));
+    }
+}
+
+impl Drive<Loom> for Arc<OneSleep> {
+    fn fire(&self) {
+        self.0
+            .with(|section| section.state.fire(*section.bits, section.wakes));
+    }
+
+    fn turn(&self, cx: &mut Context<'_>) -> Option<Instant> {
+        let mut next = None;
+        let registered: Poll<()> = self.0.poll(cx, true, |section, caller| {
+            section.state.fire(*section.bits, section.wakes);
+            next = section.state.deadline;
+            section.state.until = next.unwrap_or(u64::MAX);
+            caller.register(&mut section.state.driver);
+            Poll::Pending
+        });
+        assert!(registered.is_pending());
+        next.map(|next| Instant::ORIGIN + Duration::from_nanos(next))
+    }
+
+    /// Nothing ends it but the time and an unpark: where neither comes, loom tells.
+    fn park(&self, park: &Arc<LoomPark>, until: Option<Instant>) {
+        let until = until.map_or(u64::MAX, |until| {
+            u64::try_from(until.since_origin().as_nanos()).unwrap()
+        });
+        let sleeps = self.0.with(|section| {
+            let sleeps = shown(*section.bits) < until;
+            section.state.parked = sleeps.then(|| park.clone());
+            section.state.until = until;
+            sleeps
+        });
+        if sleeps {
+            park.park();
+        }
+    }
+}
+
+/// Workers that drive a sleep.
+fn driven(count: usize) -> (Arc<Workers<Loom>>, Arc<Driving<Loom>>, Arc<OneSleep>) {
+    let sleep = OneSleep::new();
+    let workers = Workers::<Loom>::new(count, |_| INDEX.with(Cell::get));
+    let alarm = Waker::from(Arc::new(Alarm(workers.clone())));
+    let driving = Driving::new(sleep.clone(), alarm);
+    (workers, driving, sleep)
+}
+
+/// TM-01: the worker goes to park while a deadline comes up, and is in time for it.
+#[test]
+fn a_worker_that_goes_to_park_does_not_miss_a_nearer_deadline() {
+    let (executions, _) = explore(|| {
+        let (workers, driving, sleep) = driven(1);
+        let working = thread::spawn({
+            let workers = workers.clone();
+            move || Worker::new(workers, driving, 0).sleep()
+        });
+        sleep.block_on_a_tick();
+        workers.close();
+        working.join().unwrap();
+    });
+    assert!(executions > 10);
+}
+
+loom::thread_local! {
+    static INDEX: Cell<Option<usize>> = Cell::new(None);
+}
+
+/// Is woken once, and has a task scheduled by whoever does.
+struct Schedules {
+    workers: Arc<Workers<Loom>>,
+    runnable: Mutex<Option<Runnable<Loom>>>,
+    then: Option<Arc<OneSleep>>,
+}
+
+impl Wake for Schedules {
+    fn wake(self: Arc<Self>) {
+        let runnable = self.runnable.lock().unwrap().take().unwrap();
+        self.workers.scheduler().schedule(runnable);
+        if let Some(sleep) = &self.then {
+            sleep.begin(1);
+        }
+    }
+}
+
+/// When a sleep begins, seen from the worker that drives and whom its turn has given
+/// something to run.
+#[derive(Clone, Copy, PartialEq)]
+enum Begins {
+    BeforeItsTurn,
+    AfterItsTurn,
+    WhenItRuns,
+}
+
+/// The worker that drives goes to run what its turn has woken, and is kept by it until
+/// a sleep ends: the other drives, whether it was idle before or comes to be.
+fn left_behind(begins: Begins) {
+    // All interleavings are too many; five preemptions are 145,542 executions of the
+    // last.
+    let (executions, _) = explore_within(Some(3), move || {
+        let (workers, driving, sleep) = driven(2);
+        if begins == Begins::BeforeItsTurn {
+            sleep.begin(1);
+        }
+        let (runnable, held, _) = task(async {}, workers.scheduler(), description());
+        let schedules = Schedules {
+            workers: workers.clone(),
+            runnable: Mutex::new(Some(runnable)),
+            then: (begins == Begins::AfterItsTurn).then(|| sleep.clone()),
+        };
+        sleep.at_next_turn(Arc::new(schedules).into());
+        let live = move |index| {
+            INDEX.with(|it| it.set(Some(index)));
+            let mut worker = Worker::new(workers.clone(), driving.clone(), index);
+            if let Some(runnable) = worker.next() {
+                drop(runnable);
+                sleep.block_on_a_tick();
+                workers.close();
+            }
+        };
+        let other = thread::spawn({
+            let live = live.clone();
+            move || live(1)
+        });
+        live(0);
+        other.join().unwrap();
+        drop(held);
+    });
+    assert!(executions > 10);
+}
+
+#[test]
+fn a_worker_that_drove_leaves_no_deadline_behind() {
+    left_behind(Begins::BeforeItsTurn);
+}
+
+#[test]
+fn a_worker_that_drove_leaves_no_deadline_behind_that_came_after_its_turn() {
+    left_behind(Begins::AfterItsTurn);
+}
+
+#[test]
+fn a_worker_that_drove_leaves_no_deadline_behind_that_comes_after_it() {
+    left_behind(Begins::WhenItRuns);
+}
+
+/// Threads of loom's, idle for ever or not at all.
+struct OfLoom {
+    too_long: bool,
+}
+
+impl Threads<Loom> for OfLoom {
+    fn start(&self, life: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        thread::spawn(life);
+        Ok(())
+    }
+
+    fn park(&self, park: &LoomPark) -> bool {
+        if !self.too_long {
+            park.park();
+        }
+        self.too_long
+    }
+}
+
+fn calls(most: usize, too_long: bool) -> Arc<Blocking<Loom>> {
+    let blocking = Blocking::new(most, OfLoom { too_long });
+    blocking.run_by(Arc::new(|call: Runnable<Loom>| drop(call.run())));
+    blocking
+}
+
+fn call(blocking: &Arc<Blocking<Loom>>, answer: u32) -> (Held<Loom>, Join<u32, Loom>) {
+    let scheduler = ToBlocking(blocking.clone());
+    let (runnable, held, end) = task(async move { answer }, scheduler, description());
+    blocking.push(runnable);
+    (held, end)
+}
+
+/// A call comes while the only thread ends the one before, goes to sleep, or ends for
+/// having been idle for too long. Within three preemptions: all are too many.
+#[test]
+fn a_call_that_blocks_is_not_missed_by_a_thread_that_goes_to_sleep_or_ends() {
+    for too_long in [false, true] {
+        let (executions, seen) = explore_within(Some(3), move || {
+            let blocking = calls(1, too_long);
+            let answers = [1, 2].map(|answer| {
+                let (held, end) = call(&blocking, answer);
+                let answer = join(end).ok();
+                drop(held);
+                answer
+            });
+            blocking.close();
+            answers
+        });
+        assert!(executions > 10);
+        assert_eq!(seen, BTreeSet::from([[Some(1), Some(2)]]));
+    }
+}
+
+/// Two calls at a time, which one thread takes both, or two do. Within two preemptions.
+#[test]
+fn calls_that_block_are_taken_once_each() {
+    for most in [1, 2] {
+        let (executions, seen) = explore_within(Some(2), move || {
+            let blocking = calls(most, false);
+            let calls = [1, 2].map(|answer| call(&blocking, answer));
+            let answers = calls.map(|(held, end)| {
+                let answer = join(end).ok();
+                drop(held);
+                answer
+            });
+            blocking.close();
+            answers
+        });
+        assert!(executions > 10);
+        assert_eq!(seen, BTreeSet::from([[Some(1), Some(2)]]));
+    }
+}
+
+/// The end comes while a thread takes a call or is idle: it is run or left, and left it
+/// is cancelled by whoever holds it; the thread ends, or loom would tell.
+#[test]
+fn a_call_that_blocks_beside_the_end_runs_or_is_cancelled() {
+    let (_, seen) = explore(|| {
+        let blocking = calls(1, false);
+        let ending = thread::spawn({
+            let blocking = blocking.clone();
+            move || blocking.close()
+        });
+        let (held, end) = call(&blocking, 7);
+        ending.join().unwrap();
+        held.cancel();
+        let outcome = join(end);
+        drop(held);
+        match outcome {
+            Ok(answer) => Some(answer),
+            Err(Failure::Cancelled) => None,
+            Err(Failure::Panicked(panic)) => std::panic::resume_unwind(panic),
+        }
+    });
+    assert_eq!(seen, BTreeSet::from([None, Some(7)]));
 }

@@ -6,13 +6,23 @@
 //!
 //!   nothing to run ──▶ among the idle ──▶ looked everywhere again ──▶ parked
 //!                        ▲ in one section with the look at what is injected
+//!
+//!   the first idle ──▶ drives: turns ⇄ parked until the next deadline
+//!   it goes to run something while others are idle ──▶ one of those drives
 //! ```
 //!
-//! Invariant: no worker sleeps on what it should run. A worker enters itself among
-//! the idle first, in the section that finds nothing injected, and then enters the
-//! lock of every queue. Whoever pushes has left the lock of the queue when it looks
-//! for the idle. So either the worker finds what was pushed, or its section comes
-//! before that push, which then sees it among the idle and unparks it.
+//! Invariants:
+//!
+//! 1. No worker sleeps on what it should run. A worker enters itself among the idle
+//!    first, in the section that finds nothing injected, and then enters the lock of
+//!    every queue. Whoever pushes has left the lock of the queue when it looks for the
+//!    idle. So either the worker finds what was pushed, or its section comes before
+//!    that push, which then sees it among the idle and unparks it.
+//! 2. While a worker is idle, no deadline passes unseen. Who drives stands under the
+//!    lock of the idle, and is the last of them to be called for something else. If it
+//!    leaves with a deadline to come, or with the alarm rung since its turn, it calls
+//!    another; if with none, the alarm of its turn is set, and calls one when there is.
+//!    Where nobody is idle, each looks now and then, and whoever is idle next drives.
 //!
 //! It is generic over the backend, so that loom explores it.
 
@@ -20,9 +30,11 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::task::Wake;
 
 use reveille::protocol::{Bits, BlockingBackend, Held, Park, Runnable, Schedule, StateLock};
 
+use super::driver::Driving;
 use crate::registry::Registry;
 
 /// The pool has ended.
@@ -31,6 +43,8 @@ const CLOSED: Bits = Bits::new(1);
 const INJECTED: Bits = Bits::new(1 << 1);
 /// Workers are idle.
 const IDLE: Bits = Bits::new(1 << 2);
+/// A worker drives, and has been called to another turn.
+const RUNG: Bits = Bits::new(1 << 3);
 
 /// Something is in the queue.
 const FULL: Bits = Bits::new(1);
@@ -38,9 +52,9 @@ const FULL: Bits = Bits::new(1);
 /// How many times in a row a worker prefers the task that was woken last: two that
 /// wake each other would keep out all others.
 const NEWEST_IN_A_ROW: u32 = 3;
-/// After how many tasks a worker looks at what is injected in any case. A prime, as
-/// tokio's, so that it does not beat with what the tasks do.
-const INJECTED_EVERY: u32 = 61;
+/// After how many tasks a worker looks at the clock and at what is injected in any
+/// case. A prime, as tokio's, so that it does not beat with what the tasks do.
+const LOOKS_EVERY: u32 = 61;
 
 pub(crate) struct Workers<B: BlockingBackend> {
     state: StateLock<State<B>, B>,
@@ -52,7 +66,10 @@ pub(crate) struct Workers<B: BlockingBackend> {
 
 struct State<B: BlockingBackend> {
     injected: VecDeque<Runnable<B>>,
+    /// The next to be called is the last. Whoever drives is the first.
     idle: Vec<(usize, Arc<B::Park>)>,
+    /// Whether the first of the idle drives.
+    driven: bool,
 }
 
 struct Queue<B: BlockingBackend> {
@@ -64,9 +81,13 @@ struct Queue<B: BlockingBackend> {
 /// The scheduler of the tasks.
 pub(crate) struct ToWorkers<B: BlockingBackend>(Arc<Workers<B>>);
 
+/// Calls a worker to drive.
+pub(crate) struct Alarm<B: BlockingBackend>(pub(crate) Arc<Workers<B>>);
+
 /// One worker, on its thread.
 pub(crate) struct Worker<B: BlockingBackend> {
     workers: Arc<Workers<B>>,
+    driving: Arc<Driving<B>>,
     index: usize,
     park: Arc<B::Park>,
     ticks: u32,
@@ -85,6 +106,7 @@ impl<B: BlockingBackend> Workers<B> {
         let state = State {
             injected: VecDeque::new(),
             idle: Vec::new(),
+            driven: false,
         };
         Arc::new(Self {
             state: StateLock::new_in(Bits::EMPTY, state),
@@ -184,7 +206,22 @@ impl<B: BlockingBackend> Workers<B> {
         });
         // Its task is cancelled, or will be.
         drop(refused);
-        if let Some((_, park)) = idle {
+        if let Some(park) = idle {
+            park.unpark();
+        }
+    }
+
+    /// There is something to drive, by a turn of whoever does. Where nobody is idle it
+    /// is for whoever will be.
+    fn ring(&self) {
+        let park = self.state.with(|section| {
+            if !section.state.driven {
+                return section.state.pop_idle(section.bits);
+            }
+            section.bits.insert(RUNG);
+            section.state.idle.first().map(|(_, park)| park.clone())
+        });
+        if let Some(park) = park {
             park.unpark();
         }
     }
@@ -196,7 +233,7 @@ impl<B: BlockingBackend> Workers<B> {
         let idle = self
             .state
             .with(|section| section.state.pop_idle(section.bits));
-        if let Some((_, park)) = idle {
+        if let Some(park) = idle {
             park.unpark();
         }
     }
@@ -206,7 +243,8 @@ impl<B: BlockingBackend> Workers<B> {
     pub(crate) fn close(&self) {
         self.tasks.with(|section| section.bits.insert(CLOSED));
         let (injected, idle) = self.state.with(|section| {
-            *section.bits = section.bits.without(IDLE | INJECTED) | CLOSED;
+            *section.bits = section.bits.without(IDLE | INJECTED | RUNG) | CLOSED;
+            section.state.driven = false;
             (
                 std::mem::take(&mut section.state.injected),
                 std::mem::take(&mut section.state.idle),
@@ -225,20 +263,52 @@ impl<B: BlockingBackend> Workers<B> {
 }
 
 impl<B: BlockingBackend> State<B> {
-    fn pop_idle(&mut self, bits: &mut Bits) -> Option<(usize, Arc<B::Park>)> {
-        let idle = self.idle.pop();
+    /// Takes a worker in among the idle. Answers whether it is the one that drives.
+    fn push_idle(&mut self, bits: &mut Bits, index: usize, park: Arc<B::Park>) -> bool {
+        bits.insert(IDLE);
+        let drives = !std::mem::replace(&mut self.driven, true);
+        let place = if drives { 0 } else { self.idle.len() };
+        self.idle.insert(place, (index, park));
+        drives
+    }
+
+    /// Takes an idle worker out, to be unparked.
+    fn pop_idle(&mut self, bits: &mut Bits) -> Option<Arc<B::Park>> {
+        let (_, park) = self.idle.pop()?;
+        self.settle(bits);
+        Some(park)
+    }
+
+    fn settle(&mut self, bits: &mut Bits) {
         if self.idle.is_empty() {
-            bits.remove(IDLE);
+            self.driven = false;
+            *bits = bits.without(IDLE | RUNG);
         }
-        idle
+    }
+
+    fn is_driven_by(&self, worker: usize) -> bool {
+        let first = self.idle.first();
+        self.driven && first.is_some_and(|&(index, _)| index == worker)
+    }
+}
+
+/// By the timers, where a deadline comes up before the one that they are driven to.
+impl<B: BlockingBackend> Wake for Alarm<B> {
+    fn wake(self: Arc<Self>) {
+        self.0.ring();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.ring();
     }
 }
 
 impl<B: BlockingBackend> Worker<B> {
     /// The worker with this index, on this thread.
-    pub(crate) fn new(workers: Arc<Workers<B>>, index: usize) -> Self {
+    pub(crate) fn new(workers: Arc<Workers<B>>, driving: Arc<Driving<B>>, index: usize) -> Self {
         Self {
             workers,
+            driving,
             index,
             park: Arc::new(B::Park::new()),
             ticks: 0,
@@ -268,10 +338,11 @@ impl<B: BlockingBackend> Worker<B> {
 
     fn own(&mut self) -> Option<Runnable<B>> {
         self.ticks = self.ticks.wrapping_add(1);
-        if self.ticks.is_multiple_of(INJECTED_EVERY)
-            && let Some(injected) = self.injected()
-        {
-            return Some(injected);
+        if self.ticks.is_multiple_of(LOOKS_EVERY) {
+            self.fire();
+            if let Some(injected) = self.injected() {
+                return Some(injected);
+            }
         }
         let queue = &self.workers.queues[self.index];
         if !queue.load().contains(FULL) {
@@ -349,38 +420,102 @@ impl<B: BlockingBackend> Worker<B> {
         None
     }
 
-    /// Sleeps until something is pushed, or the end.
-    ///
-    /// This is where a driver of what the operating system has ready will wait,
-    /// until the next deadline, in place of the park.
-    fn sleep(&self) {
-        let Workers { state, queues, .. } = &*self.workers;
-        let idle = state.with(|section| {
-            if section.bits.intersects(CLOSED | INJECTED) {
-                return false;
+    /// Does what is due. Whom that wakes runs after what is ready, in the order in
+    /// which it is woken: what is newest is not preferred.
+    fn fire(&self) {
+        let queue = &self.workers.queues[self.index];
+        let newest = queue.with(|section| section.state.newest.take());
+        self.driving.drive.fire();
+        queue.with(|section| {
+            let Queue {
+                newest: last,
+                ready,
+            } = section.state;
+            ready.extend(last.take());
+            *last = newest;
+            // Meanwhile it may have been found empty.
+            if last.is_some() || !ready.is_empty() {
+                section.bits.insert(FULL);
             }
-            section.bits.insert(IDLE);
-            section.state.idle.push((self.index, self.park.clone()));
-            true
         });
-        if !idle {
+    }
+
+    /// Sleeps until something is pushed, or a deadline has woken something, or the end.
+    pub(super) fn sleep(&self) {
+        let Workers { state, queues, .. } = &*self.workers;
+        let drives = state.with(|section| {
+            if section.bits.intersects(CLOSED | INJECTED) {
+                return None;
+            }
+            let park = self.park.clone();
+            Some(section.state.push_idle(section.bits, self.index, park))
+        });
+        let Some(drives) = drives else {
             return;
-        }
+        };
         // By sections and not by loads: they order this look with each push.
         let found = queues
             .iter()
             .any(|queue| queue.with(|section| section.bits.contains(FULL)));
-        if !found {
+        // Without a turn nobody knows what is to be driven.
+        let mut left = true;
+        if !found && drives {
+            left = self.drive();
+        } else if !found {
             self.park.park();
         }
-        // Whoever unparks takes it from among the idle; but it may not have been
-        // parked, or the unpark may be an older one.
-        state.with(|section| {
-            section.state.idle.retain(|&(index, _)| index != self.index);
-            if section.state.idle.is_empty() {
-                section.bits.remove(IDLE);
+        self.leave(left);
+    }
+
+    /// Drives, until there is something to run here, or this worker has been called
+    /// for something else. Answers whether there is a deadline to come.
+    fn drive(&self) -> bool {
+        let Workers { state, queues, .. } = &*self.workers;
+        let queue = &queues[self.index];
+        loop {
+            let next = self.driving.turn();
+            // Only this worker fills its queue: a load will do.
+            if queue.load().contains(FULL) {
+                queue.with(|section| {
+                    let Queue { newest, ready } = section.state;
+                    ready.extend(newest.take());
+                });
+                return next.is_some();
             }
+            self.driving.drive.park(&self.park, next);
+            let drives = state.with(|section| {
+                let drives = section.state.is_driven_by(self.index);
+                if drives {
+                    section.bits.remove(RUNG);
+                }
+                drives
+            });
+            if !drives {
+                return false;
+            }
+        }
+    }
+
+    /// Is idle no more, if it has not been called. Whoever drove and has left
+    /// something to be driven calls another.
+    fn leave(&self, left: bool) {
+        let next = self.workers.state.with(|section| {
+            let (bits, state) = (section.bits, section.state);
+            let drove = state.is_driven_by(self.index);
+            state.idle.retain(|&(index, _)| index != self.index);
+            if drove {
+                state.driven = false;
+            }
+            let left = drove && (left || bits.contains(RUNG));
+            if drove {
+                bits.remove(RUNG);
+            }
+            state.settle(bits);
+            left.then(|| state.pop_idle(bits)).flatten()
         });
+        if let Some(park) = next {
+            park.unpark();
+        }
     }
 }
 

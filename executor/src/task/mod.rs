@@ -19,6 +19,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod coop;
 mod error;
 mod handle;
 mod hosted;
@@ -27,6 +28,7 @@ mod join_set;
 mod spawn;
 mod yield_now;
 
+pub use self::coop::consume_budget;
 pub use self::error::JoinError;
 pub use self::handle::{AbortHandle, JoinHandle};
 pub use self::id::{Id, id, try_id};

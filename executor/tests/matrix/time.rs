@@ -1,5 +1,5 @@
-//! What `reveille::time` promises, whoever runs the tasks: none of these executors
-//! drives timers, so a thread does.
+//! What `reveille::time` promises, whoever runs the tasks: the executors here drive
+//! timers themselves, and for all others a thread does.
 
 #![forbid(unsafe_code)]
 

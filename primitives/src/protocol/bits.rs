@@ -48,6 +48,13 @@ impl Bits {
         Self(value)
     }
 
+    /// Bits of a value that is known not to be above [`Bits::MAX`].
+    #[inline]
+    pub(crate) const fn fitting(value: usize) -> Self {
+        debug_assert!(value <= Self::MAX);
+        Self(value)
+    }
+
     /// The value of the bits.
     #[inline]
     #[must_use]

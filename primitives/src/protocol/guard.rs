@@ -23,7 +23,9 @@ use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use core::task::{Context, Poll};
 
-use super::{Acquiring, Backend, Holders, Holding, Permits, Request, SharedBackend, Site, Witness};
+use super::{
+    Acquiring, Backend, Bits, Holders, Holding, Permits, Request, SharedBackend, Site, Witness,
+};
 
 /// A value that is reached only through guards: of which shares, `A` says.
 pub struct Guarded<T: ?Sized, B: Backend, A = Alone> {
@@ -345,10 +347,10 @@ impl<V: ?Sized, H: Hold, S: Share> Guard<V, H, S> {
         let Core { permits, all, .. } = pointer.core();
         let taken = match S::IS_ALL {
             true => permits.try_take_all(*all),
-            false => permits.try_take(Request::exactly(S::of(*all))).is_ok(),
+            false => permits.try_take(Request::exactly(S::of(*all))),
         };
         // SAFETY: they have just been taken.
-        taken.then(|| unsafe { Self::new(pointer, site) })
+        taken.is_ok().then(|| unsafe { Self::new(pointer, site) })
     }
 
     /// Forgets what it can of the value's type.
@@ -487,7 +489,7 @@ impl<V: ?Sized, H: Hold> Guard<V, H, Half> {
     /// Takes the rest of the permits, if they are there, whoever waits for some.
     pub(crate) fn try_upgrade(self) -> Result<Guard<V, H, All>, Self> {
         let core = self.hold.core();
-        match core.permits.try_take(Request::urgently(rest(core.all))) {
+        match core.permits.try_take_urgently(rest(core.all)) {
             // SAFETY: half and the rest are all.
             Ok(_) => Ok(unsafe { self.upgraded() }),
             Err(_) => Err(self),
@@ -597,26 +599,52 @@ impl<P: Pointer, S: Of<P::Access>> AcquireGuard<P, S> {
     /// Panics with the name where it has been ready.
     #[inline]
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, name: &str) -> Poll<Guard<P::Value, P, S>> {
-        let Some(pointer) = &self.pointer else {
-            panic!("{name} polled after it was ready")
-        };
-        let Core { permits, all, .. } = pointer.core();
-        let poll = match S::IS_ALL {
-            true => self.acquiring.poll_all(*all, permits, cx, name),
-            false => {
-                let mut request = Request::exactly(S::of(*all));
-                self.acquiring.poll(&mut request, permits, cx, name)
+        let starts = match &self.pointer {
+            Some(pointer) => {
+                let Core { permits, all, .. } = pointer.core();
+                match S::IS_ALL {
+                    true => self.acquiring.starts_with_all(*all, permits),
+                    false => {
+                        let request = Request::exactly(S::of(*all));
+                        self.acquiring.starts(request, permits)
+                    }
+                }
             }
+            None => polled_again(name),
         };
-        match poll {
-            Poll::Pending => return Poll::Pending,
-            Poll::Ready(Ok(_)) => {}
+        match starts {
+            // SAFETY: the share's permits of this pointer's value have been taken
+            // just now.
+            Ok(_) => Poll::Ready(unsafe { self.guard() }),
+            Err(found) => self.poll_slow(found, cx),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn poll_slow(&mut self, found: Bits, cx: &mut Context<'_>) -> Poll<Guard<P::Value, P, S>> {
+        let pointer = self.pointer.as_ref().expect("it was there a moment ago");
+        let Core { permits, all, .. } = pointer.core();
+        let mut request = Request::exactly(S::of(*all));
+        match self.acquiring.poll(found, &mut request, permits, cx) {
+            Poll::Pending => Poll::Pending,
+            // SAFETY: `acquiring` asks for the share's permits, of this pointer's
+            // value and no other, and has been given them just now.
+            Poll::Ready(Ok(_)) => Poll::Ready(unsafe { self.guard() }),
             Poll::Ready(Err(_)) => unreachable!("the permits of a value are never closed"),
         }
+    }
+
+    /// The guard, once.
+    ///
+    /// # Safety
+    ///
+    /// The share's permits, of this pointer's value, have been taken for it.
+    #[inline]
+    unsafe fn guard(&mut self) -> Guard<P::Value, P, S> {
         let pointer = self.pointer.take().expect("it was there a moment ago");
-        // SAFETY: `acquiring` asks for the share's permits, of this pointer's
-        // value and no other, and has been given them just now.
-        Poll::Ready(unsafe { Guard::new(pointer, self.acquiring.site()) })
+        // SAFETY: the caller's promise is the one asked for.
+        unsafe { Guard::new(pointer, self.acquiring.site()) }
     }
 }
 
@@ -626,9 +654,14 @@ impl<P: Pointer, S: Of<P::Access>> Drop for AcquireGuard<P, S> {
         if let Some(pointer) = &self.pointer {
             let Core { permits, all, .. } = pointer.core();
             self.acquiring
-                .cancel(Request::exactly(S::of(*all)), permits);
+                .cancel(&Request::exactly(S::of(*all)), permits);
         }
     }
+}
+
+#[cold]
+fn polled_again(name: &str) -> ! {
+    panic!("{name} polled after it was ready")
 }
 
 /// Somebody who waits for a [`Guard`] of [`All`], with one of [`Half`].
@@ -644,7 +677,7 @@ impl<V: ?Sized, H: Hold> UpgradeGuard<V, H> {
     pub(crate) fn new(guard: Guard<V, H, Half>) -> Self {
         Self {
             guard: Some(guard),
-            acquiring: Acquiring::new(),
+            acquiring: Acquiring::urgently(),
         }
     }
 }
@@ -659,11 +692,11 @@ impl<V: ?Sized, H: Hold> UpgradeGuard<V, H> {
     /// Panics with the name where it has been ready.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, name: &str) -> Poll<Guard<V, H, All>> {
         let Some(guard) = &self.guard else {
-            panic!("{name} polled after it was ready")
+            polled_again(name)
         };
         let Core { permits, all, .. } = guard.hold.core();
-        let mut request = Request::urgently(rest(*all));
-        match self.acquiring.poll(&mut request, permits, cx, name) {
+        let mut request = Request::exactly(rest(*all));
+        match self.acquiring.poll(Bits::EMPTY, &mut request, permits, cx) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(_)) => {}
             Poll::Ready(Err(_)) => unreachable!("the permits of a value are never closed"),
@@ -680,7 +713,7 @@ impl<V: ?Sized, H: Hold> Drop for UpgradeGuard<V, H> {
         if let Some(guard) = &self.guard {
             let Core { permits, all, .. } = guard.hold.core();
             self.acquiring
-                .cancel(Request::urgently(rest(*all)), permits);
+                .cancel(&Request::exactly(rest(*all)), permits);
         }
     }
 }

@@ -6,7 +6,10 @@ use core::marker::PhantomData;
 use core::task::{Context, Poll};
 
 use super::wake::Registration;
-use super::{Backend, Bits, Caller, DefaultBackend, Horizon, SharedBackend, Waiters, WakeList};
+use super::{
+    Backend, Bits, Caller, DefaultBackend, Horizon, Newcomer, Registered, SharedBackend, Waiters,
+    WakeList,
+};
 
 /// Bits and a state under one lock: what a backend implements.
 ///
@@ -192,20 +195,32 @@ impl<S, B: Backend> StateLock<S, B> {
     /// wakers are due than a [`WakeList`] holds, so the lock is left to wake
     /// some, and entered again. A waker that panics ends no round but its own
     /// (P8).
-    pub fn rounds(&self, f: impl FnMut(Section<'_, S>) -> bool) {
-        Rounds {
-            lock: self,
-            round: f,
-            more: true,
+    pub fn rounds(&self, mut f: impl FnMut(Section<'_, S>) -> bool) {
+        let mut wakes = WakeList::new();
+        match self.section(&mut wakes, &mut f) {
+            false => wakes.fire(),
+            true => self.further_rounds(&mut wakes, &mut f),
         }
-        .run();
+    }
+
+    /// The rounds after the first, which has left `wakes`. There are none as a
+    /// rule: most sections wake one.
+    #[cold]
+    fn further_rounds(&self, wakes: &mut WakeList, round: &mut dyn FnMut(Section<'_, S>) -> bool) {
+        let rounds = Rounds {
+            lock: self,
+            round,
+            more: true,
+        };
+        wakes.fire();
+        rounds.run();
     }
 
     /// A section after which many are woken: those whom `f` called in bulk.
     ///
     /// It takes [rounds](Self::rounds), but only up to the horizon, so nobody
     /// who comes in between is swept up, and it ends whatever they do.
-    pub fn broadcast<R, D>(
+    pub fn broadcast<R, D: Copy>(
         &self,
         waiters: fn(&mut S) -> &mut Waiters<D>,
         f: impl FnOnce(Section<'_, S>) -> (R, Horizon),
@@ -265,6 +280,33 @@ impl<S, B: Backend> StateLock<S, B> {
         }
     }
 
+    /// As [`poll`](Self::poll), for a consumer that has left no waker yet, leaves
+    /// one in one slot at most, and takes none out. One section always does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::task::{Context, Waker};
+    /// use reveille::protocol::{Bits, Native, StateLock, WakerSlot};
+    ///
+    /// let lock = StateLock::<_, Native>::new_in(Bits::EMPTY, WakerSlot::new());
+    /// let mut cx = Context::from_waker(Waker::noop());
+    /// let poll = lock.first_poll::<()>(&mut cx, |_, slot, newcomer| Err(newcomer.register(slot)));
+    /// assert!(poll.is_pending());
+    /// ```
+    #[inline]
+    pub fn first_poll<R>(
+        &self,
+        cx: &mut Context<'_>,
+        f: impl FnOnce(&mut Bits, &mut S, Newcomer<'_>) -> Result<R, Registered>,
+    ) -> Poll<R> {
+        let mut waker = Some(cx.waker().clone());
+        let result = self.unlisted(|bits, state| f(bits, state, Newcomer::new(&mut waker)));
+        // As in `poll`: before the return.
+        drop(waker);
+        result.map_or(Poll::Pending, Poll::Ready)
+    }
+
     /// Sets the bits, for a sole user.
     ///
     /// # Safety
@@ -283,13 +325,13 @@ impl<S, B: Backend> StateLock<S, B> {
 }
 
 /// Sections that follow one another, which a panic of a waker does not stop.
-struct Rounds<'a, S, B: Backend, F: FnMut(Section<'_, S>) -> bool> {
+struct Rounds<'a, S, B: Backend> {
     lock: &'a StateLock<S, B>,
-    round: F,
+    round: &'a mut dyn FnMut(Section<'_, S>) -> bool,
     more: bool,
 }
 
-impl<S, B: Backend, F: FnMut(Section<'_, S>) -> bool> Rounds<'_, S, B, F> {
+impl<S, B: Backend> Rounds<'_, S, B> {
     fn run(mut self) {
         while self.more {
             let mut wakes = WakeList::new();
@@ -303,7 +345,7 @@ impl<S, B: Backend, F: FnMut(Section<'_, S>) -> bool> Rounds<'_, S, B, F> {
     }
 }
 
-impl<S, B: Backend, F: FnMut(Section<'_, S>) -> bool> Drop for Rounds<'_, S, B, F> {
+impl<S, B: Backend> Drop for Rounds<'_, S, B> {
     fn drop(&mut self) {
         while self.more {
             // Dropping a list wakes what is in it, and stops its panics.

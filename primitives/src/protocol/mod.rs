@@ -9,10 +9,10 @@
 //! | rule | | kept by |
 //! | --- | --- | --- |
 //! | **P1** | *One lock.* What decides readiness and what says whom to wake live under the same lock. | [`StateLock`] holds both: [`Bits`] and a state |
-//! | **P2** | *Check and register are one section.* | [`StateLock::poll`], and for a single waiter the update of a `Bell`, are the only ways to register a waker, and one section each |
+//! | **P2** | *Check and register are one section.* | [`StateLock::poll`] and [`first_poll`](StateLock::first_poll), and for a single waiter the update of a `Bell`, are the only ways to register a waker, and one section each |
 //! | **P3** | *Complete, release, wake.* | [`StateLock::with`] wakes what the section took out, after releasing |
 //! | **P4** | *No foreign code under the lock.* A waker is never cloned, dropped or woken under it, no value dropped, no closure called. | [`WakerSlot`] gives no waker out; [`WakeList`] cannot be fired inside a section |
-//! | **P5** | *The latest waker wins.* | [`Caller::register`] replaces; a `Pending` without it panics in debug builds |
+//! | **P5** | *The latest waker wins.* | [`Caller::register`] replaces; a `Pending` without it panics in debug builds, or does not compile ([`Registered`]) |
 //! | **P6** | *A grant is a result.* A future dropped with an unobserved one hands it on. | each primitive's `Drop`, checked by the verifier |
 //! | **P7** | *A wake is a hint.* Spurious, merged and early wakes are legal. | every poll checks again |
 //! | **P8** | *Foreign panics do no harm.* | [`WakeList`] wakes the rest while unwinding |
@@ -100,7 +100,7 @@ pub use self::task::{
     task,
 };
 pub use self::waiters::{Horizon, Waiter, Waiters};
-pub use self::wake::{Caller, WakeList, WakerSlot};
+pub use self::wake::{Caller, Newcomer, Registered, WakeList, WakerSlot};
 pub use self::within::Within;
 pub use self::witness::Witness;
 pub use self::word::{Atomics, Lot, Word, WordLock};

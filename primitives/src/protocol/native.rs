@@ -2,6 +2,7 @@
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::time::Duration;
 use std::thread::Thread;
 
 use parking_lot_core::{DEFAULT_PARK_TOKEN, DEFAULT_UNPARK_TOKEN, ParkResult};
@@ -107,6 +108,29 @@ impl Lot<AtomicUsize> for StdLot {
 pub struct StdPark {
     thread: Thread,
     unparked: AtomicBool,
+}
+
+impl StdPark {
+    /// As [`park`](Park::park), but no longer than that. It may also end sooner.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use reveille::protocol::{Park, StdPark};
+    ///
+    /// let park = StdPark::new();
+    /// park.unpark();
+    /// park.park_timeout(Duration::MAX);
+    /// park.park_timeout(Duration::from_millis(1));
+    /// ```
+    pub fn park_timeout(&self, at_most: Duration) {
+        if self.unparked.swap(false, Ordering::Acquire) {
+            return;
+        }
+        std::thread::park_timeout(at_most);
+        self.unparked.swap(false, Ordering::Acquire);
+    }
 }
 
 impl Park for StdPark {

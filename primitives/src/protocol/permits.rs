@@ -28,7 +28,7 @@ use core::task::{Context, Poll};
 
 #[cfg(not(loom))]
 use super::DefaultBackend;
-use super::{Backend, Bits, Section, Site, StateLock, Waiter, Waiters};
+use super::{Backend, Bits, Section, Site, StateLock, Waiter, Waiters, WakeList};
 
 const QUEUED: Bits = Bits::new(1);
 const CLOSED: Bits = Bits::new(1 << 1);
@@ -55,7 +55,8 @@ const fn at_most(bound: u16) -> u16 {
 
 #[derive(Debug)]
 struct Queue {
-    waiters: Waiters<Wait>,
+    /// With what each asks for, or has been granted.
+    waiters: Waiters<Request>,
     debt: usize,
 }
 
@@ -66,58 +67,51 @@ impl Queue {
     };
 
     /// Takes permits back: what is owed of them is forgotten.
-    fn give_back(&mut self, bits: &mut Bits, permits: usize) {
-        let paid = permits.min(self.debt);
-        self.debt -= paid;
-        if self.debt == 0 {
-            bits.remove(DEBT);
+    fn give_back(&mut self, bits: &mut Bits, mut permits: usize) {
+        if bits.contains(DEBT) {
+            let paid = permits.min(self.debt);
+            self.debt -= paid;
+            if self.debt == 0 {
+                bits.remove(DEBT);
+            }
+            permits -= paid;
         }
-        give(bits, permits - paid);
+        give(bits, permits);
     }
 }
 
-/// What somebody waits for, and has been granted.
-#[derive(Clone, Copy, Debug)]
-struct Wait {
-    least: usize,
-    most: usize,
-    /// Called with nothing granted: the permits are closed.
-    granted: usize,
-}
-
-/// What somebody asks for.
+/// What somebody asks for; with `most` of zero, what he has been granted: who asks
+/// for none never waits.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     least: usize,
     most: usize,
-    /// It goes before all others, whoever came first.
-    urgent: bool,
 }
 
 impl Request {
     /// Between `least` and `most` permits.
     #[inline]
     pub(crate) const fn between(least: usize, most: usize) -> Self {
-        Self {
-            least,
-            most,
-            urgent: false,
-        }
+        Self { least, most }
+    }
+
+    /// So many permits, which he has got.
+    #[inline]
+    const fn granted(permits: usize) -> Self {
+        Self::between(permits, 0)
+    }
+
+    /// How many he has got. Who was called without a grant has none: the permits
+    /// are closed.
+    #[inline]
+    const fn grant(self) -> usize {
+        if self.most == 0 { self.least } else { 0 }
     }
 
     /// So many permits.
     #[inline]
     pub(crate) const fn exactly(permits: usize) -> Self {
         Self::between(permits, permits)
-    }
-
-    /// So many permits, before all others. There is one such at a time.
-    #[inline]
-    pub(crate) const fn urgently(permits: usize) -> Self {
-        Self {
-            urgent: true,
-            ..Self::exactly(permits)
-        }
     }
 }
 
@@ -134,14 +128,27 @@ pub enum Refused {
     TooFew,
 }
 
-/// The bits of so many permits.
-#[inline]
+/// Why nothing was given, by the bits found.
+fn refused(bits: Bits) -> Refused {
+    match bits.contains(CLOSED) {
+        true => Refused::Closed,
+        false => Refused::TooFew,
+    }
+}
+
+/// The bits of so many permits, to start with.
 const fn start(permits: usize) -> Bits {
     assert!(
         permits <= Bits::MAX / PERMIT,
         "more permits than a semaphore holds: see MAX_PERMITS"
     );
-    Bits::new(permits * PERMIT)
+    free(permits)
+}
+
+/// The bits of so many permits, which there are: nobody waits for one.
+#[inline]
+const fn free(permits: usize) -> Bits {
+    Bits::fitting(permits * PERMIT)
 }
 
 #[inline]
@@ -162,18 +169,31 @@ fn give(bits: &mut Bits, permits: usize) {
         permits <= Bits::MAX / PERMIT - count(*bits),
         "more permits are released than a semaphore holds"
     );
-    *bits = Bits::new(bits.get() + permits * PERMIT);
+    *bits = Bits::fitting(bits.get() + permits * PERMIT);
 }
 
 #[inline]
 fn take(bits: &mut Bits, permits: usize) {
-    *bits = Bits::new(bits.get() - permits * PERMIT);
+    *bits = Bits::fitting(bits.get() - permits * PERMIT);
 }
 
 /// The queue has another first: nobody has overtaken it, and it is not woken.
 #[inline]
 fn new_first(bits: &mut Bits) {
-    *bits = Bits::new(bits.get() & !OVERTAKES).without(WOKEN);
+    *bits = bits.without(Bits::new(OVERTAKES | WOKEN.get()));
+}
+
+/// The queue is empty.
+#[inline]
+fn none_queued(bits: &mut Bits) {
+    bits.remove(QUEUED);
+    new_first(bits);
+}
+
+/// One overtake more, of which there are fewer than the bound.
+#[inline]
+fn overtake(bits: &mut Bits) {
+    *bits = Bits::fitting(bits.get() + OVERTAKE);
 }
 
 #[cfg(not(loom))]
@@ -254,59 +274,88 @@ impl<B: Backend> Permits<B> {
     /// Takes permits without waiting: one compare-exchange.
     #[inline]
     pub(crate) fn try_take(&self, request: Request) -> Result<usize, Refused> {
-        let mut taken = 0;
+        self.take_free(request)
+            .or_else(|found| self.overtake(found, request))
+    }
+
+    /// As [`try_take`](Self::try_take), for all permits there are.
+    #[inline]
+    pub(crate) fn try_take_all(&self, all: usize) -> Result<usize, Refused> {
+        self.take_all_free(all)
+            .or_else(|found| self.overtake(found, Request::exactly(all)))
+    }
+
+    /// As [`try_take`](Self::try_take), so many before all others.
+    pub(crate) fn try_take_urgently(&self, permits: usize) -> Result<usize, Refused> {
+        self.overtake_slow(Request::exactly(permits), true)
+            .map_err(refused)
+    }
+
+    /// Takes permits that nobody waits for, or answers with the bits found.
+    #[inline]
+    fn take_free(&self, Request { least, most }: Request) -> Result<usize, Bits> {
+        let taken = |bits: Bits| count(bits).min(most);
         let result = self.lock.update(|bits| {
-            let mut bits = bits;
-            taken = self.takes(&mut bits, request)?;
-            Some(bits)
+            let free = !bits.intersects(QUEUED | CLOSED) && taken(bits) >= least;
+            free.then(|| Bits::fitting(bits.get() - taken(bits) * PERMIT))
         });
-        match result {
-            Ok(_) => Ok(taken),
-            Err(bits) if bits.contains(CLOSED) => Err(Refused::Closed),
-            Err(_) => Err(Refused::TooFew),
-        }
+        result.map(taken)
     }
 
     /// Takes all permits there are, if they are there, and nobody waits, and
-    /// nothing else is the case: one compare-exchange, without a look before.
+    /// nothing else is the case, or answers with the bits found: one
+    /// compare-exchange, without a look before.
     #[inline]
-    pub(crate) fn try_take_all(&self, all: usize) -> bool {
-        match self.lock.exchange(start(all), Bits::EMPTY) {
-            Ok(()) => true,
-            Err(mut found) => {
-                let request = Request::exactly(all);
-                // Where there was nothing to be had, a further look is none.
-                self.takes(&mut found, request).is_some() && self.try_take(request).is_ok()
-            }
-        }
+    fn take_all_free(&self, all: usize) -> Result<usize, Bits> {
+        self.lock.exchange(free(all), Bits::EMPTY).map(|()| all)
+    }
+
+    /// Takes permits without waiting, whoever else waits for some, as far as the
+    /// bound allows; does not try where the bits found tell that it is in vain.
+    #[inline]
+    fn overtake(&self, found: Bits, request: Request) -> Result<usize, Refused> {
+        let result = match count(found) < request.least {
+            true => Err(found),
+            false => self.overtake_slow(request, false),
+        };
+        result.map_err(refused)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn overtake_slow(&self, request: Request, urgent: bool) -> Result<usize, Bits> {
+        let mut taken = 0;
+        let result = self.lock.update(|bits| {
+            let mut bits = bits;
+            taken = self.takes(&mut bits, request, urgent)?;
+            Some(bits)
+        });
+        result.map(|_| taken)
     }
 
     /// Gives back all permits there are: one compare-exchange, where nobody waits
     /// for them, without a look before.
     #[inline]
     pub(crate) fn release_all(&self, all: usize) {
-        match self.lock.exchange(Bits::EMPTY, start(all)) {
-            Ok(()) => {}
-            Err(found) if self.keeps(found) => self.release(all),
-            Err(_) => self.release_slow(all),
+        if let Err(found) = self.lock.exchange(Bits::EMPTY, free(all)) {
+            self.release_slow(found, all);
         }
     }
 
     /// What somebody who is not queued takes, if anything.
-    #[inline]
-    fn takes(&self, bits: &mut Bits, request: Request) -> Option<usize> {
+    fn takes(&self, bits: &mut Bits, request: Request, urgent: bool) -> Option<usize> {
         let queued = bits.contains(QUEUED);
         let free = count(*bits);
         if bits.contains(CLOSED) || free < request.least {
             return None;
         }
         let taken = free.min(request.most);
-        if queued && taken > 0 && !request.urgent {
+        if queued && taken > 0 && !urgent {
             if overtakes(*bits) >= usize::from(self.bound) {
                 // Whoever is content with none has none, and need not queue.
                 return (request.least == 0).then_some(0);
             }
-            *bits = Bits::new(bits.get() + OVERTAKE);
+            overtake(bits);
         }
         take(bits, taken);
         Some(taken)
@@ -315,39 +364,47 @@ impl<B: Backend> Permits<B> {
     /// Gives permits back, to whoever waits for them.
     #[inline]
     pub(crate) fn release(&self, permits: usize) {
-        if permits == 0 {
-            return;
+        let released = self.lock.update(|bits| {
+            // More than fit are told of by the slow path.
+            let free = !bits.intersects(QUEUED | DEBT) && permits <= Self::MAX - count(bits);
+            free.then(|| Bits::fitting(bits.get() + permits * PERMIT))
+        });
+        if let Err(found) = released
+            && permits > 0
+        {
+            self.release_slow(found, permits);
         }
-        let simple = self.lock.update(|bits| {
+    }
+
+    /// Gives back permits that somebody waits for, as far as the bits found tell.
+    #[cold]
+    #[inline(never)]
+    fn release_slow(&self, found: Bits, permits: usize) {
+        let keeps = |bits: Bits| {
             self.keeps(bits).then(|| {
                 let mut bits = bits;
                 give(&mut bits, permits);
                 bits
             })
-        });
-        if simple.is_err() {
-            self.release_slow(permits);
+        };
+        if self.keeps(found) && self.lock.update(keeps).is_ok() {
+            return;
         }
+        let mut released = permits;
+        self.lock.rounds(|section| {
+            let Section { bits, state, wakes } = section;
+            state.give_back(bits, core::mem::take(&mut released));
+            self.serve(bits, &mut state.waiters, wakes)
+        });
     }
 
     /// Whether what is released stays where it is: nobody waits for it, or
     /// whoever is first has been told.
-    #[inline]
     fn keeps(&self, bits: Bits) -> bool {
         !bits.intersects(QUEUED | DEBT)
             || (bits.contains(QUEUED | WOKEN)
                 && !bits.contains(DEBT)
                 && overtakes(bits) < usize::from(self.bound))
-    }
-
-    #[cold]
-    fn release_slow(&self, permits: usize) {
-        let mut released = permits;
-        self.lock.rounds(|section| {
-            let Section { bits, state, wakes } = section;
-            state.give_back(bits, core::mem::take(&mut released));
-            self.serve(Section { bits, state, wakes })
-        });
     }
 
     /// Adds permits.
@@ -368,7 +425,7 @@ impl<B: Backend> Permits<B> {
                 }
                 state.give_back(bits, permits);
             }
-            self.serve(Section { bits, state, wakes })
+            self.serve(bits, &mut state.waiters, wakes)
         });
         refused.map_or(Ok(()), Err)
     }
@@ -406,8 +463,7 @@ impl<B: Backend> Permits<B> {
             |queue| &mut queue.waiters,
             |Section { bits, state, .. }| {
                 bits.insert(CLOSED);
-                bits.remove(QUEUED);
-                new_first(bits);
+                none_queued(bits);
                 ((), state.waiters.call_all())
             },
         );
@@ -415,41 +471,45 @@ impl<B: Backend> Permits<B> {
 
     /// Grants what can be granted, in order, and answers whether to go on in
     /// another section: more wakers are due than one lets go.
-    fn serve(&self, section: Section<'_, Queue>) -> bool {
-        let Section { bits, state, wakes } = section;
-        let waiters = &mut state.waiters;
-        let more = loop {
-            let Some(first) = waiters.first() else {
-                break false;
-            };
-            let Wait { least, most, .. } = waiters[&first];
+    #[inline]
+    fn serve(&self, bits: &mut Bits, waiters: &mut Waiters<Request>, wakes: &mut WakeList) -> bool {
+        match waiters.is_empty() {
+            true => {
+                none_queued(bits);
+                false
+            }
+            false => self.serve_queued(bits, waiters, wakes),
+        }
+    }
+
+    fn serve_queued(
+        &self,
+        bits: &mut Bits,
+        waiters: &mut Waiters<Request>,
+        wakes: &mut WakeList,
+    ) -> bool {
+        while let Some(first) = waiters.first() {
+            let Request { least, most } = waiters[&first];
             if count(*bits) < least {
-                break false;
+                return false;
             }
             if overtakes(*bits) < usize::from(self.bound) {
                 if !bits.contains(WOKEN) {
                     bits.insert(WOKEN);
                     wakes.wake(waiters.waker(&first));
                 }
-                break false;
+                return false;
             }
             if wakes.is_full() {
-                break true;
+                return true;
             }
             let granted = count(*bits).min(most);
             take(bits, granted);
-            waiters[&first].granted = granted;
-            waiters.call(&first, wakes);
             new_first(bits);
-        };
-        match waiters.is_empty() {
-            true => {
-                bits.remove(QUEUED);
-                new_first(bits);
-            }
-            false => bits.insert(QUEUED),
+            *waiters.call(&first, wakes) = Request::granted(granted);
         }
-        more
+        none_queued(bits);
+        false
     }
 }
 
@@ -473,14 +533,18 @@ pub struct Acquiring {
     site: Site,
 }
 
-#[derive(Debug)]
-enum Stage {
-    Created,
-    Queued(Waiter),
+/// A waiter, or one of the stages below: a word.
+#[derive(Debug, PartialEq, Eq)]
+struct Stage(Waiter);
+
+impl Stage {
+    const CREATED: Self = Self(Waiter::mark(0));
+    /// Created, for an urgent request.
+    const URGENT: Self = Self(Waiter::mark(3));
     /// It has them, as many as the request says now. Seen from outside only where
     /// a waker panicked as it was dropped, after the section that took them (P8).
-    Taken,
-    Done,
+    const TAKEN: Self = Self(Waiter::mark(1));
+    const DONE: Self = Self(Waiter::mark(2));
 }
 
 impl Acquiring {
@@ -488,7 +552,18 @@ impl Acquiring {
     #[inline]
     pub(crate) const fn new() -> Self {
         Self {
-            stage: Stage::Created,
+            stage: Stage::CREATED,
+            site: Site::here(),
+        }
+    }
+
+    /// Somebody whose request goes before all others, whoever came first. There is
+    /// one such at a time.
+    #[cfg_attr(feature = "locations", track_caller)]
+    #[inline]
+    pub(crate) const fn urgently() -> Self {
+        Self {
+            stage: Stage::URGENT,
             site: Site::here(),
         }
     }
@@ -499,184 +574,185 @@ impl Acquiring {
         self.site
     }
 
-    /// Polls for the permits. Ready once: a later poll is a mistake of the
-    /// caller's, which it names.
-    ///
-    /// # Panics
-    ///
-    /// Panics where it has been ready.
+    /// Takes permits that nobody waits for, if it has not been polled; or answers
+    /// with the bits found, for [`poll`](Self::poll).
+    #[inline]
+    pub(crate) fn starts<B: Backend>(
+        &self,
+        request: Request,
+        permits: &Permits<B>,
+    ) -> Result<usize, Bits> {
+        match self.stage {
+            Stage::CREATED => permits.take_free(request),
+            _ => Err(Bits::EMPTY),
+        }
+    }
+
+    /// As [`starts`](Self::starts), for all permits there are.
+    #[inline]
+    pub(crate) fn starts_with_all<B: Backend>(
+        &self,
+        all: usize,
+        permits: &Permits<B>,
+    ) -> Result<usize, Bits> {
+        match self.stage {
+            Stage::CREATED => permits.take_all_free(all),
+            _ => Err(Bits::EMPTY),
+        }
+    }
+
+    /// Polls for the permits, which were not to be had at once: it did not
+    /// [start](Self::starts), and found these bits. Ready once; it is not polled
+    /// after that.
     #[inline]
     pub(crate) fn poll<B: Backend>(
         &mut self,
+        found: Bits,
         request: &mut Request,
         permits: &Permits<B>,
         cx: &mut Context<'_>,
-        name: &str,
     ) -> Poll<Result<usize, Closed>> {
-        if let Stage::Created = self.stage
-            && let Ok(count) = permits.try_take(*request)
-        {
-            self.stage = Stage::Done;
-            return Poll::Ready(Ok(count));
+        match self.stage {
+            Stage::CREATED | Stage::URGENT => self.first_poll(found, request, permits, cx),
+            _ => self.next_poll(request, permits, cx),
         }
-        self.poll_slow(request, permits, cx, name)
     }
 
-    /// As [`poll`](Self::poll), for all permits there are.
-    #[inline]
-    pub(crate) fn poll_all<B: Backend>(
-        &mut self,
-        all: usize,
-        permits: &Permits<B>,
-        cx: &mut Context<'_>,
-        name: &str,
-    ) -> Poll<Result<usize, Closed>> {
-        if let Stage::Created = self.stage
-            && permits.try_take_all(all)
-        {
-            self.stage = Stage::Done;
-            return Poll::Ready(Ok(all));
-        }
-        self.poll_slow(&mut Request::exactly(all), permits, cx, name)
-    }
-
-    #[cold]
+    /// Takes permits or a place in the queue.
     #[inline(never)]
-    fn poll_slow<B: Backend>(
+    fn first_poll<B: Backend>(
         &mut self,
+        found: Bits,
         request: &mut Request,
         permits: &Permits<B>,
         cx: &mut Context<'_>,
-        name: &str,
     ) -> Poll<Result<usize, Closed>> {
-        let fresh = match self.stage {
-            Stage::Created => true,
-            Stage::Queued(_) => false,
-            Stage::Taken => {
-                self.stage = Stage::Done;
-                return Poll::Ready(Ok(request.least));
+        let asked = *request;
+        if let Ok(taken) = permits.overtake(found, asked) {
+            self.stage = Stage::DONE;
+            return Poll::Ready(Ok(taken));
+        }
+        let Self { stage, site } = self;
+        let urgent = *stage == Stage::URGENT;
+        let poll = permits.lock.first_poll(cx, |bits, queue, newcomer| {
+            if let Some(taken) = permits.takes(bits, asked, urgent) {
+                *request = Request::exactly(taken);
+                *stage = Stage::TAKEN;
+                return Ok(Ok(taken));
             }
-            Stage::Done => panic!("{name} polled after it was ready"),
-        };
-        let poll = permits.lock.poll(cx, fresh, |section, caller| {
-            let Section { bits, state, wakes } = section;
-            let poll = self.step(
-                request,
-                permits,
-                Section {
-                    bits: &mut *bits,
-                    state: &mut *state,
-                    wakes,
-                },
-            );
-            if let Stage::Queued(waiter) = &self.stage {
-                if state.waiters.first().as_ref() == Some(waiter) {
-                    // From now on a release wakes it again.
-                    bits.remove(WOKEN);
+            if bits.contains(CLOSED) {
+                *stage = Stage::DONE;
+                return Ok(Err(Closed));
+            }
+            let waiters = &mut queue.waiters;
+            let waiter = match urgent {
+                true => {
+                    new_first(bits);
+                    waiters.push_first(*site, asked)
                 }
-                caller.register(state.waiters.waker(waiter));
-            }
-            poll
+                false => waiters.push(*site, asked),
+            };
+            bits.insert(QUEUED);
+            let registered = newcomer.register(waiters.waker(&waiter));
+            *stage = Stage(waiter);
+            Err(registered)
         });
         if poll.is_ready() {
-            self.stage = Stage::Done;
+            self.stage = Stage::DONE;
         }
         poll
     }
 
-    /// Goes on as far as it can: into the queue, or out of it with permits.
-    fn step<B: Backend>(
+    /// Takes what it has been granted, or what it has been woken for.
+    #[inline(never)]
+    fn next_poll<B: Backend>(
         &mut self,
         request: &mut Request,
         permits: &Permits<B>,
-        section: Section<'_, Queue>,
+        cx: &mut Context<'_>,
     ) -> Poll<Result<usize, Closed>> {
-        let Section { bits, state, wakes } = section;
-        let taken = match core::mem::replace(&mut self.stage, Stage::Done) {
-            Stage::Created => {
-                if let Some(taken) = permits.takes(bits, *request) {
-                    taken
-                } else if bits.contains(CLOSED) {
-                    return Poll::Ready(Err(Closed));
-                } else {
-                    let Request {
-                        least,
-                        most,
-                        urgent,
-                    } = *request;
-                    let wait = Wait {
-                        least,
-                        most,
-                        granted: 0,
-                    };
-                    let waiter = match urgent {
-                        true => {
-                            new_first(bits);
-                            state.waiters.push_first(self.site, wait)
+        if self.stage == Stage::TAKEN {
+            self.stage = Stage::DONE;
+            return Poll::Ready(Ok(request.least));
+        }
+        let stage = &mut self.stage;
+        let poll = permits.lock.poll(cx, false, |section, caller| {
+            let Section { bits, state, wakes } = section;
+            let waiters = &mut state.waiters;
+            let Stage(waiter) = stage;
+            let called = waiters.is_called(waiter);
+            let taken = match called {
+                true => waiters[waiter].grant(),
+                false => {
+                    let first = waiters.is_first(waiter);
+                    let enough = count(*bits) >= request.least;
+                    if !enough || !(first || overtakes(*bits) < usize::from(permits.bound)) {
+                        if first {
+                            // From now on a release wakes it again.
+                            bits.remove(WOKEN);
                         }
-                        false => state.waiters.push(self.site, wait),
-                    };
-                    self.stage = Stage::Queued(waiter);
-                    bits.insert(QUEUED);
-                    return Poll::Pending;
+                        caller.register(waiters.waker(waiter));
+                        return Poll::Pending;
+                    }
+                    let taken = count(*bits).min(request.most);
+                    take(bits, taken);
+                    match first {
+                        true => new_first(bits),
+                        false => overtake(bits),
+                    }
+                    taken
                 }
-            }
-            Stage::Queued(waiter) if state.waiters.is_called(&waiter) => {
-                match state.waiters.remove(waiter, wakes).granted {
-                    0 => return Poll::Ready(Err(Closed)),
-                    granted => granted,
-                }
-            }
-            Stage::Queued(waiter) => {
-                let first = state.waiters.first().as_ref() == Some(&waiter);
-                let enough = count(*bits) >= request.least;
-                if !enough || !(first || overtakes(*bits) < usize::from(permits.bound)) {
-                    self.stage = Stage::Queued(waiter);
-                    return Poll::Pending;
-                }
-                let taken = count(*bits).min(request.most);
-                take(bits, taken);
-                match first {
-                    true => new_first(bits),
-                    false => *bits = Bits::new(bits.get() + OVERTAKE),
-                }
-                state.waiters.remove(waiter, wakes);
+            };
+            let Stage(waiter) = core::mem::replace(stage, Stage::TAKEN);
+            waiters.remove(waiter, wakes);
+            if !called {
                 // One is woken at most, since whoever overtakes is not the first
                 // and the bound is not zero: there is no second round.
-                permits.serve(Section { bits, state, wakes });
-                taken
+                permits.serve(bits, waiters, wakes);
+            } else if taken == 0 {
+                *stage = Stage::DONE;
+                return Poll::Ready(Err(Closed));
             }
-            Stage::Taken | Stage::Done => unreachable!("only a wait that goes on takes a step"),
-        };
-        self.stage = Stage::Taken;
-        *request = Request::exactly(taken);
-        Poll::Ready(Ok(taken))
+            *request = Request::exactly(taken);
+            Poll::Ready(Ok(taken))
+        });
+        if poll.is_ready() {
+            self.stage = Stage::DONE;
+        }
+        poll
     }
 
     /// Gives up: leaves the queue, and hands on what it was granted.
     #[inline]
-    pub(crate) fn cancel<B: Backend>(&mut self, request: Request, permits: &Permits<B>) {
-        match core::mem::replace(&mut self.stage, Stage::Done) {
-            Stage::Queued(waiter) => cancel(waiter, permits),
-            Stage::Taken => permits.release(request.least),
-            Stage::Created | Stage::Done => {}
+    pub(crate) fn cancel<B: Backend>(&mut self, request: &Request, permits: &Permits<B>) {
+        if !matches!(self.stage, Stage::CREATED | Stage::URGENT | Stage::DONE) {
+            self.cancel_slow(request, permits);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn cancel_slow<B: Backend>(&mut self, request: &Request, permits: &Permits<B>) {
+        match core::mem::replace(&mut self.stage, Stage::DONE) {
+            Stage::TAKEN => permits.release(request.least),
+            Stage(waiter) => cancel(waiter, permits),
         }
     }
 }
 
-#[cold]
+#[inline]
 fn cancel<B: Backend>(waiter: Waiter, permits: &Permits<B>) {
     let mut waiter = Some(waiter);
     permits.lock.rounds(|section| {
         let Section { bits, state, wakes } = section;
         if let Some(waiter) = waiter.take() {
-            let first = state.waiters.first().as_ref() == Some(&waiter);
-            let Wait { granted, .. } = state.waiters.remove(waiter, wakes);
+            let first = state.waiters.is_first(&waiter);
+            let granted = state.waiters.remove(waiter, wakes).grant();
             state.give_back(bits, granted);
             if first {
                 new_first(bits);
             }
         }
-        permits.serve(Section { bits, state, wakes })
+        permits.serve(bits, &mut state.waiters, wakes)
     });
 }

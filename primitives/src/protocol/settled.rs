@@ -67,7 +67,7 @@ pub trait Queues {
     fn wake_all(&mut self, wakes: &mut WakeList) -> bool;
 }
 
-impl<D> Waiters<D> {
+impl<D: Copy> Waiters<D> {
     /// As [`Queues::wake_all`], for a queue that nobody joins any more.
     pub fn wake_all(&mut self, wakes: &mut WakeList) -> bool {
         let horizon = self.call_all();

@@ -14,8 +14,10 @@
 //! Invariants: an entry belongs to the future that pushed it, from `push` to
 //! `remove`. One list links, in the order of their tickets, those who have been
 //! called in bulk and not been woken yet (their tickets are below the horizon),
-//! then those who are queued. Everything is O(1), wherever the entry stands and
-//! however many are called at once.
+//! then those who are queued. Whoever was taken off the list has a ticket below
+//! zero, so a ticket below the horizon is that of one who has been called, however
+//! it was. Everything is O(1), wherever the entry stands and however many are
+//! called at once.
 //!
 //! The slab is empty until the first waiter and keeps its room, so a wait
 //! allocates nothing once there have been as many at the same time.
@@ -31,6 +33,33 @@ use super::wake::{WakeList, WakerSlot};
 #[derive(Debug, PartialEq, Eq)]
 pub struct Waiter(u32);
 
+/// No entry.
+const NONE: u32 = u32::MAX;
+/// How many indices are marks.
+const MARKS: u32 = 8;
+
+/// A mark in place of a waiter: for a future that is not queued, and keeps its
+/// stage in the same word. One of a pointer and a word is passed in registers.
+impl Waiter {
+    /// One of eight marks.
+    ///
+    /// # Panics
+    ///
+    /// Panics where there are not as many.
+    #[must_use]
+    pub const fn mark(mark: u32) -> Self {
+        assert!(mark < MARKS, "there are eight marks");
+        Self(NONE - mark)
+    }
+
+    /// Whether it is one.
+    #[inline]
+    #[must_use]
+    pub const fn is_mark(&self) -> bool {
+        self.0 > NONE - MARKS
+    }
+}
+
 /// Waiters in the order in which they came, with what each waits for or has
 /// been granted.
 pub struct Waiters<D> {
@@ -42,36 +71,34 @@ pub struct Waiters<D> {
     /// The first in the list that is queued.
     turn: u32,
     /// The ticket of the next to come.
-    ticket: u64,
+    ticket: i64,
     /// Whoever has a ticket below it has been called.
-    horizon: u64,
+    horizon: i64,
     queued: usize,
     called: usize,
 }
 
 /// Those who were called by one [`call_all`](Waiters::call_all).
 #[derive(Clone, Copy, Debug)]
-pub struct Horizon(u64);
+pub struct Horizon(i64);
 
 struct Entry<D> {
+    /// Off the list, with the sign bit set; [`FREE`] in a free entry.
+    ticket: i64,
+    /// The neighbours in the list. In a free entry, `next` is the next free one.
     previous: u32,
     next: u32,
-    ticket: u64,
-    listed: bool,
     waker: WakerSlot,
-    #[cfg_attr(
-        not(feature = "locations"),
-        expect(dead_code, reason = "there is nothing in it to be read")
-    )]
     site: Site,
-    /// None in a free entry.
-    data: Option<D>,
+    data: D,
 }
 
-/// No entry.
-const NONE: u32 = u32::MAX;
+/// Marks the ticket of an entry that is not listed.
+const UNLISTED: i64 = i64::MIN;
+/// In place of the ticket of a free entry.
+const FREE: i64 = -1;
 
-impl<D> Waiters<D> {
+impl<D: Copy> Waiters<D> {
     /// No waiters.
     #[must_use]
     pub const fn new() -> Self {
@@ -111,11 +138,11 @@ impl<D> Waiters<D> {
     ///
     /// # Panics
     ///
-    /// Panics where there are 2^32 - 1 waiters.
+    /// Panics where there are 2^32 - 8 waiters.
     pub fn push(&mut self, site: Site, data: D) -> Waiter {
         let ticket = self.ticket;
         self.ticket += 1;
-        self.insert(ticket, NONE, site, data)
+        self.insert(ticket, self.last, NONE, site, data)
     }
 
     /// Puts a waiter before all who are queued. It has no waker yet.
@@ -127,40 +154,31 @@ impl<D> Waiters<D> {
         match self.turn {
             NONE => self.push(site, data),
             turn => {
-                let ticket = self.entry(turn).ticket;
-                self.insert(ticket, turn, site, data)
+                let Entry {
+                    ticket, previous, ..
+                } = *self.entry(turn);
+                self.insert(ticket, previous, turn, site, data)
             }
         }
     }
 
-    /// Puts a waiter into the list, before `next`, or at its end.
-    fn insert(&mut self, ticket: u64, next: u32, site: Site, data: D) -> Waiter {
-        let previous = match next {
-            NONE => self.last,
-            next => self.entry(next).previous,
-        };
-        let entry = Entry {
-            previous,
-            next,
-            ticket,
-            listed: true,
-            waker: WakerSlot::new(),
-            site,
-            data: Some(data),
-        };
-        self.queued += 1;
+    /// Puts a waiter into the list, between two neighbours.
+    #[inline]
+    fn insert(&mut self, ticket: i64, previous: u32, next: u32, site: Site, data: D) -> Waiter {
         let index = match self.free {
-            NONE => {
-                let index = u32::try_from(self.slab.len()).unwrap_or(NONE);
-                assert!(index != NONE, "a queue holds at most 2^32 - 1 waiters");
-                self.slab.push(entry);
-                index
-            }
+            NONE => self.grow(site, data),
             index => {
-                self.free = core::mem::replace(self.entry(index), entry).next;
+                self.free = self.entry(index).next;
                 index
             }
         };
+        let entry = self.entry(index);
+        entry.ticket = ticket;
+        entry.previous = previous;
+        entry.next = next;
+        entry.site = site;
+        entry.data = data;
+        self.queued += 1;
         match previous {
             NONE => self.first = index,
             previous => self.entry(previous).next = index,
@@ -175,6 +193,25 @@ impl<D> Waiters<D> {
         Waiter(index)
     }
 
+    /// Adds an entry to the slab.
+    #[cold]
+    fn grow(&mut self, site: Site, data: D) -> u32 {
+        let index = u32::try_from(self.slab.len()).unwrap_or(NONE);
+        assert!(
+            !Waiter(index).is_mark(),
+            "a queue holds at most 2^32 - 8 waiters"
+        );
+        self.slab.push(Entry {
+            ticket: FREE,
+            previous: NONE,
+            next: NONE,
+            waker: WakerSlot::new(),
+            site,
+            data,
+        });
+        index
+    }
+
     /// The waiter whose turn is next.
     #[must_use]
     pub const fn first(&self) -> Option<Waiter> {
@@ -182,6 +219,12 @@ impl<D> Waiters<D> {
             NONE => None,
             index => Some(Waiter(index)),
         }
+    }
+
+    /// Whether it is the waiter's turn next.
+    #[must_use]
+    pub const fn is_first(&self, waiter: &Waiter) -> bool {
+        self.turn == waiter.0
     }
 
     /// The waiter that came last.
@@ -193,14 +236,23 @@ impl<D> Waiters<D> {
         }
     }
 
-    /// Calls one who is queued, and takes its waker along: what it has been
-    /// granted is in its data from now on.
-    pub fn call(&mut self, waiter: &Waiter, wakes: &mut WakeList) {
+    /// Calls one who is queued, and takes its waker along. Answers with its data:
+    /// what it has been granted, from now on.
+    ///
+    /// # Panics
+    ///
+    /// As [`WakeList::wake`].
+    #[inline]
+    pub fn call(&mut self, waiter: &Waiter, wakes: &mut WakeList) -> &mut D {
         debug_assert!(!self.is_called(waiter), "a waiter is called once");
-        self.unlink(waiter.0);
+        let entry = self.entry(waiter.0);
+        wakes.wake(&mut entry.waker);
+        entry.ticket |= UNLISTED;
+        let (previous, next) = (entry.previous, entry.next);
+        self.unlink(waiter.0, previous, next);
         self.queued -= 1;
         self.called += 1;
-        wakes.wake(&mut self.entry(waiter.0).waker);
+        &mut self[waiter]
     }
 
     /// Calls everybody who is queued, and nobody who comes later. Their wakers
@@ -217,22 +269,27 @@ impl<D> Waiters<D> {
     pub fn wake_due(&mut self, horizon: Horizon, wakes: &mut WakeList) -> bool {
         loop {
             let index = self.first;
-            if index == NONE || self.entry(index).ticket >= horizon.0 {
+            if index == NONE {
+                return false;
+            }
+            let entry = self.entry(index);
+            if entry.ticket >= horizon.0 {
                 return false;
             }
             if wakes.is_full() {
                 return true;
             }
-            self.unlink(index);
-            wakes.wake(&mut self.entry(index).waker);
+            wakes.wake(&mut entry.waker);
+            entry.ticket |= UNLISTED;
+            let (previous, next) = (entry.previous, entry.next);
+            self.unlink(index, previous, next);
         }
     }
 
     /// Whether the waiter has been called.
     #[must_use]
     pub fn is_called(&self, waiter: &Waiter) -> bool {
-        let entry = &self.slab[waiter.0 as usize];
-        !entry.listed || entry.ticket < self.horizon
+        self.slab[waiter.0 as usize].ticket < self.horizon
     }
 
     /// Where the waiter's waker stands.
@@ -241,20 +298,28 @@ impl<D> Waiters<D> {
     }
 
     /// Takes a waiter out for good: with its data, and its waker to be dropped.
+    ///
+    /// # Panics
+    ///
+    /// As [`WakeList::discard`].
+    #[inline]
     pub fn remove(&mut self, waiter: Waiter, wakes: &mut WakeList) -> D {
-        match self.is_called(&waiter) {
+        let index = waiter.0;
+        let entry = &mut self.slab[index as usize];
+        debug_assert!(entry.ticket != FREE, "a waiter is removed once");
+        wakes.discard(&mut entry.waker);
+        let data = entry.data;
+        let ticket = core::mem::replace(&mut entry.ticket, FREE);
+        let (previous, next) = (entry.previous, entry.next);
+        entry.next = core::mem::replace(&mut self.free, index);
+        match ticket < self.horizon {
             true => self.called -= 1,
             false => self.queued -= 1,
         }
-        let index = waiter.0;
-        if self.entry(index).listed {
-            self.unlink(index);
+        if ticket >= 0 {
+            self.unlink(index, previous, next);
         }
-        let free = core::mem::replace(&mut self.free, index);
-        let entry = self.entry(index);
-        entry.next = free;
-        wakes.discard(&mut entry.waker);
-        entry.data.take().expect("a waiter is removed once")
+        data
     }
 
     /// Where each of them began to wait, the first first; also of those who have
@@ -265,20 +330,20 @@ impl<D> Waiters<D> {
         let mut waiters: Vec<_> = self
             .slab
             .iter()
-            .filter(|entry| entry.data.is_some())
+            .filter(|entry| entry.ticket != FREE)
             .collect();
-        waiters.sort_by_key(|entry| entry.ticket);
+        waiters.sort_by_key(|entry| entry.ticket & !UNLISTED);
         waiters.iter().map(|entry| entry.site.location()).collect()
     }
 
+    #[inline]
     fn entry(&mut self, index: u32) -> &mut Entry<D> {
         &mut self.slab[index as usize]
     }
 
-    fn unlink(&mut self, index: u32) {
-        let entry = self.entry(index);
-        entry.listed = false;
-        let (previous, next) = (entry.previous, entry.next);
+    /// Takes an entry, which knows of it already, off the list.
+    #[inline]
+    fn unlink(&mut self, index: u32, previous: u32, next: u32) {
         match previous {
             NONE => self.first = next,
             previous => self.entry(previous).next = next,
@@ -293,30 +358,28 @@ impl<D> Waiters<D> {
     }
 }
 
-impl<D> Default for Waiters<D> {
+impl<D: Copy> Default for Waiters<D> {
     fn default() -> Self {
         Self::new()
     }
 }
 
 /// What the waiter waits for, or has been granted.
-impl<D> Index<&Waiter> for Waiters<D> {
+impl<D: Copy> Index<&Waiter> for Waiters<D> {
     type Output = D;
 
     fn index(&self, waiter: &Waiter) -> &D {
-        let data = &self.slab[waiter.0 as usize].data;
-        data.as_ref().expect("a waiter has its data")
+        &self.slab[waiter.0 as usize].data
     }
 }
 
-impl<D> IndexMut<&Waiter> for Waiters<D> {
+impl<D: Copy> IndexMut<&Waiter> for Waiters<D> {
     fn index_mut(&mut self, waiter: &Waiter) -> &mut D {
-        let data = &mut self.entry(waiter.0).data;
-        data.as_mut().expect("a waiter has its data")
+        &mut self.entry(waiter.0).data
     }
 }
 
-impl<D> fmt::Debug for Waiters<D> {
+impl<D: Copy> fmt::Debug for Waiters<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Waiters")
             .field("queued", &self.queued())

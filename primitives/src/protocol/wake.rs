@@ -5,9 +5,10 @@
 //! its hands. It has [`WakerSlot`]s, which are moved out of and into:
 //!
 //! ```text
-//!   Caller ──register──▶ WakerSlot ──wake / discard──▶ WakeList
-//!   (cloned before       (under the lock,              (woken and dropped
-//!    the section)         never called)                 after the release)
+//!   Caller,
+//!   Newcomer ──register──▶ WakerSlot ──wake / discard──▶ WakeList
+//!   (cloned before         (under the lock,              (woken and dropped
+//!    the section)           never called)                 after the release)
 //! ```
 
 use core::fmt;
@@ -122,6 +123,34 @@ impl fmt::Debug for Caller<'_> {
     }
 }
 
+/// The consumer in the section of its first poll: it has left no waker yet.
+///
+/// Made by [`StateLock::first_poll`](super::StateLock::first_poll).
+#[derive(Debug)]
+pub struct Newcomer<'a> {
+    /// There until it registers.
+    waker: &'a mut Option<Waker>,
+}
+
+/// That a [`Newcomer`] has left its waker: what a section needs to be pending.
+#[derive(Debug)]
+pub struct Registered(());
+
+impl<'a> Newcomer<'a> {
+    #[inline]
+    pub(super) fn new(waker: &'a mut Option<Waker>) -> Self {
+        Self { waker }
+    }
+
+    /// Leaves the waker of this poll in `slot`, whatever was there before.
+    #[inline]
+    pub fn register(self, slot: &mut WakerSlot) -> Registered {
+        // What was there is dropped after the section.
+        core::mem::swap(&mut slot.0, self.waker);
+        Registered(())
+    }
+}
+
 /// The wakers that leave a section: woken or dropped after the lock is
 /// released, and not before.
 ///
@@ -197,23 +226,35 @@ impl WakeList {
     /// that there is room, or the panic would drop it, under the lock.
     #[inline]
     fn take(&mut self, slot: &mut WakerSlot, after: After) {
-        let waker = slot.0.take_if(|_| {
-            assert!(
-                !self.is_full(),
-                "a section let more wakers go than a WakeList holds"
-            );
-            true
-        });
-        if let Some(waker) = waker {
-            self.push(waker, after);
+        if slot.is_registered() {
+            let room = self.room();
+            if let Some(waker) = slot.0.take() {
+                room.write(waker);
+                self.pushed(after);
+            }
         }
     }
 
     /// Adds a waker. There is room for it.
     #[inline]
     pub(super) fn push(&mut self, waker: Waker, after: After) {
-        self.wakers[self.len].write(waker);
-        self.discarded |= u32::from(after == After::Drop) << self.len;
+        self.room().write(waker);
+        self.pushed(after);
+    }
+
+    #[inline]
+    fn room(&mut self) -> &mut MaybeUninit<Waker> {
+        match self.wakers.get_mut(self.len) {
+            Some(room) => room,
+            None => panic!("a section let more wakers go than a WakeList holds"),
+        }
+    }
+
+    #[inline]
+    fn pushed(&mut self, after: After) {
+        if after == After::Drop {
+            self.discarded |= 1 << self.len;
+        }
         self.len += 1;
     }
 

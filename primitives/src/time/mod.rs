@@ -21,6 +21,7 @@
 //! | [`DelayQueue`] | values, each of which comes out when its time has come |
 //! | [`Timers`] | all of it on a clock that one passes |
 //! | [`RealClock`], [`VirtualClock`], [`Clock`] | the system's, one to be moved by a test or an executor, one's own |
+//! | [`Driver`] | who fires them |
 //! | [`wheel`] | what they stand on |
 //!
 //! # Clocks
@@ -32,8 +33,8 @@
 //!
 //! # Drivers
 //!
-//! Somebody has to look at the clock. An executor with a loop of its own calls
-//! [`Timers::turn`] and sleeps until the deadline that it answers; where there is
+//! Somebody has to look at the clock. An executor with a loop of its own has a
+//! [`Driver`], and sleeps until the deadline that each turn answers; where there is
 //! none, a thread does, which starts when the first sleep waits. So everything works
 //! on tokio, smol, futures, or a bare `block_on`, without any set-up.
 //!
@@ -67,6 +68,7 @@ mod clock;
 #[cfg(feature = "std")]
 mod current;
 mod delay_queue;
+mod driver;
 pub mod error;
 mod instant;
 mod interval;
@@ -87,6 +89,7 @@ pub use self::clock::RealClock;
 #[cfg(feature = "std")]
 pub use self::current::Entered;
 pub use self::delay_queue::{DelayQueue, Expired, Key, NextExpired};
+pub use self::driver::Driver;
 pub use self::instant::Instant;
 pub use self::interval::{Interval, MissedTickBehavior, Tick};
 pub use self::sleep::Sleep;

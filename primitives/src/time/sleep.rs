@@ -148,7 +148,7 @@ impl<B: Backend> Sleep<B> {
         };
         let stage = &mut self.stage;
         let deadline = self.timers.tick(deadline);
-        let start = self.timers.inner.lock.with(|section| {
+        let call = self.timers.inner.lock.with(|section| {
             let state = section.state;
             if deadline <= state.wheel.now() {
                 section.wakes.wake(&mut state.wheel[timer]);
@@ -157,10 +157,10 @@ impl<B: Backend> Sleep<B> {
                 return false;
             }
             state.wheel.reset(timer, deadline);
-            state.tell_driver(deadline, section.wakes)
+            state.drivers.tell(deadline, section.wakes)
         });
-        if start {
-            self.timers.start_driver();
+        if call {
+            self.timers.call_drivers(deadline);
         }
     }
 
@@ -197,7 +197,7 @@ impl<B: Backend> Future for Sleep<B> {
             Stage::Elapsed => return Poll::Ready(()),
         };
         let deadline = timers.tick(*deadline);
-        let mut start = false;
+        let mut call = false;
         let poll = timers.inner.lock.poll(cx, fresh, |section, caller| {
             let state = section.state;
             if deadline <= state.wheel.now() {
@@ -209,7 +209,7 @@ impl<B: Backend> Future for Sleep<B> {
             let timer = match *stage {
                 Stage::Waiting(timer) => timer,
                 _ => {
-                    start |= state.tell_driver(deadline, section.wakes);
+                    call |= state.drivers.tell(deadline, section.wakes);
                     state.wheel.insert(deadline, WakerSlot::new())
                 }
             };
@@ -217,8 +217,8 @@ impl<B: Backend> Future for Sleep<B> {
             caller.register(&mut state.wheel[timer]);
             Poll::Pending
         });
-        if start {
-            timers.start_driver();
+        if call {
+            timers.call_drivers(deadline);
         }
         poll
     }

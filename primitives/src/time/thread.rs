@@ -2,7 +2,7 @@
 //! need.
 //!
 //! ```text
-//!              first sleep that waits                     the last handle is dropped
+//!              a sleep waits, no driver                   the last handle is dropped
 //!   unstarted ─────────────────────────▶ turn ⇄ parked ──────────────────────────────▶ gone
 //! ```
 //!
@@ -13,7 +13,7 @@
 #![forbid(unsafe_code)]
 
 use alloc::boxed::Box;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::sync::{Arc, Weak};
 use alloc::task::Wake;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -31,8 +31,8 @@ use crate::protocol::SharedBackend;
 #[cfg(not(loom))]
 impl Timers {
     /// Timers on the real clock, driven by a thread of their own: it starts when
-    /// the first sleep waits and ends when they are dropped. It does not keep the
-    /// process from ending.
+    /// a sleep waits and they have no other [driver](Self::driver), and ends when
+    /// they are dropped. It does not keep the process from ending.
     ///
     /// Their granularity is 2^16 ns, 66 µs: about what a system is late anyway when
     /// it wakes a thread by time.
@@ -66,18 +66,15 @@ impl<B: SharedBackend> Timers<B> {
     }
 }
 
-fn start<B: SharedBackend>(timers: &Timers<B>) {
+fn start<B: SharedBackend>(timers: &Timers<B>, seat: usize) -> Result<(), String> {
     let driven = Arc::downgrade(&timers.inner);
     let started = thread::Builder::new()
         .name(String::from("reveille-timers"))
-        .spawn(move || drive(&driven));
-    if let Err(error) = started {
-        timers.not_started();
-        panic!("the system refused the thread that drives timers: {error}");
-    }
+        .spawn(move || drive(&driven, seat));
+    started.map(drop).map_err(|error| error.to_string())
 }
 
-fn drive<B: SharedBackend>(driven: &Weak<Inner<B>>) {
+fn drive<B: SharedBackend>(driven: &Weak<Inner<B>>, seat: usize) {
     let alarm = Arc::new(Alarm {
         thread: thread::current(),
         rung: AtomicBool::new(false),
@@ -87,7 +84,7 @@ fn drive<B: SharedBackend>(driven: &Weak<Inner<B>>) {
         let timers = Timers { inner };
         // Whoever is due is fired in the turn, whatever panics in it.
         let turn = catch_unwind(AssertUnwindSafe(|| {
-            timers.turn(&mut Context::from_waker(&waker))
+            timers.turn(seat, &mut Context::from_waker(&waker))
         }));
         let Ok(next) = turn else { continue };
         let sleep = next.map(|next| next - timers.now());

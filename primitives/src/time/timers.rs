@@ -1,33 +1,27 @@
 //! `Timers`: a wheel under the lock, a clock, and who drives them.
 //!
 //! ```text
-//!   Sleep::poll ──registers, or is due──▶ ┌───────────────┐ ◀──fires what is due── driver
-//!                                         │ wheel, driver │ ◀──registers, until──    │
-//!   Sleep::poll ──nearer deadline───────▶ └───────────────┘ ──wakes───────────▶ parked
+//!   Sleep::poll ──registers, or is due──▶ ┌────────────────┐ ◀──fires what is due── driver
+//!                                         │ wheel, drivers │ ◀──registers, until──    │
+//!   Sleep::poll ──nearer deadline───────▶ └────────────────┘ ──wakes───────────▶ parked
 //! ```
 //!
-//! The driver is whoever calls [`Timers::turn`]: an executor's loop, or a thread.
-//! It is a waiter like any other: in one section it looks for the next deadline and
-//! leaves its waker (P2), and in the section that brings a nearer one that waker is
-//! taken out (P3).
+//! Who drives is in `driver`: an executor's loop, or a thread.
 //!
-//! Invariants:
-//!
-//! 1. A sleep is ready when the *wheel's* time has reached its deadline. That time
-//!    stands under the lock with the wakers (P1), and moves only in the sections
-//!    that fire: whoever is due is ready at once and never enters the wheel, so
-//!    firing ends, whatever the wakers do.
-//! 2. Whenever the driver's waker is registered, no deadline comes before `until`,
-//!    at which it wakes by itself.
+//! Invariant: a sleep is ready when the *wheel's* time has reached its deadline. That
+//! time stands under the lock with the wakers (P1), and moves only in the sections
+//! that fire: whoever is due is ready at once and never enters the wheel, so firing
+//! ends, whatever the wakers do.
 
 #![forbid(unsafe_code)]
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
-use core::task::{Context, Poll};
 use core::time::Duration;
 
+use super::driver::Drivers;
 use super::ticks::Ticks;
 use super::wheel::{Timer, Wheel};
 use super::{Advance, Clock, Deadline, Instant, Interval, Sleep, Timeout};
@@ -39,7 +33,7 @@ use crate::protocol::{Backend, Bits, DefaultBackend, Section, StateLock, WakeLis
 /// the timers of a [`VirtualClock`](super::VirtualClock); nothing global is
 /// involved.
 ///
-/// Somebody has to [drive](Self::turn) them: an executor, or a thread of their own
+/// Somebody has to [drive](Self::driver) them: an executor, or a thread of their own
 /// ([`threaded`](Self::threaded)). Timers on a virtual clock are driven by whoever
 /// moves the clock.
 ///
@@ -59,11 +53,14 @@ pub struct Timers<B: Backend = DefaultBackend> {
 
 pub(super) struct Inner<B: Backend> {
     pub(super) lock: StateLock<State, B>,
-    source: Source,
-    ticks: Ticks,
-    /// Starts the driver, where it is a thread.
-    start: Option<fn(&Timers<B>)>,
+    pub(super) source: Source,
+    pub(super) ticks: Ticks,
+    /// Starts the thread that drives where nobody else does, on its seat.
+    pub(super) start: Option<Start<B>>,
 }
+
+/// Starts a thread that drives timers, on a seat; or answers why not.
+pub(super) type Start<B> = fn(&Timers<B>, usize) -> Result<(), String>;
 
 /// Where the time comes from.
 pub(super) enum Source {
@@ -77,19 +74,15 @@ pub(super) struct State {
     pub(super) wheel: Wheel<WakerSlot>,
     /// The time, if it is virtual.
     now: Instant,
-    driver: WakerSlot,
-    /// The tick at which the driver wakes by itself, where its waker is registered.
-    until: u64,
-    /// Whether the driver is a thread that has not been started.
-    unstarted: bool,
+    pub(super) drivers: Drivers,
 }
 
 /// The granularity of those who name none: 2^16 ns.
 pub(super) const DEFAULT_GRANULARITY: Duration = Duration::from_nanos(1 << 16);
 
 impl Timers {
-    /// Timers on a clock, to be driven by whoever calls [`turn`](Self::turn) or
-    /// [`fire`](Self::fire).
+    /// Timers on a clock, to be driven by a [driver](Self::driver), or by whoever
+    /// calls [`fire`](Self::fire).
     #[must_use]
     pub fn new(clock: impl Clock) -> Self {
         Self::new_in(clock, DEFAULT_GRANULARITY)
@@ -122,15 +115,13 @@ impl<B: Backend> Timers<B> {
         source: Source,
         now: Instant,
         granularity: Duration,
-        start: Option<fn(&Self)>,
+        start: Option<Start<B>>,
     ) -> Self {
         let ticks = Ticks::of(granularity);
         let state = State {
             wheel: Wheel::new(ticks.now(now)),
             now,
-            driver: WakerSlot::new(),
-            until: u64::MAX,
-            unstarted: start.is_some(),
+            drivers: Drivers::new(start.is_some()),
         };
         Self {
             inner: Arc::new(Inner {
@@ -325,48 +316,6 @@ impl<B: Backend> Timers<B> {
         }
     }
 
-    /// A driver's turn: fires what is due, leaves the driver's waker, and answers
-    /// until when the driver may sleep. The waker is called where a nearer deadline
-    /// comes up before that.
-    ///
-    /// `None` is for ever: there is no deadline, or the clock is virtual and nothing
-    /// comes of waiting (see [`idle`](Self::idle)).
-    ///
-    /// There is one driver at a time: the latest to take its turn.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use core::task::{Context, Poll, Waker};
-    /// use core::{future::Future, pin::pin};
-    /// use reveille::time::{Duration, RealClock, Timers};
-    ///
-    /// let timers = Timers::new(RealClock);
-    /// let mut sleep = pin!(timers.sleep(Duration::from_millis(1)));
-    /// let mut cx = Context::from_waker(Waker::noop()); // parks by deadline only
-    /// while sleep.as_mut().poll(&mut cx).is_pending() {
-    ///     if let Some(deadline) = timers.turn(&mut cx) {
-    ///         std::thread::sleep(deadline - timers.now());
-    ///     }
-    /// }
-    /// ```
-    pub fn turn(&self, cx: &mut Context<'_>) -> Option<Instant> {
-        self.fire();
-        let mut next = None;
-        let registered: Poll<()> = self.inner.lock.poll(cx, false, |section, caller| {
-            let state = section.state;
-            next = state.wheel.next_pop();
-            state.until = next.unwrap_or(u64::MAX);
-            caller.register(&mut state.driver);
-            Poll::Pending
-        });
-        debug_assert!(registered.is_pending());
-        match self.inner.source {
-            Source::Clock(_) => self.inner.ticks.instant(next?),
-            Source::Virtual(_) => None,
-        }
-    }
-
     /// What an executor calls when it has nothing else to do: a virtual clock that
     /// is [moved when idle](Advance::WhenIdle) goes to the next deadline, and what
     /// is due fires. Answers whether something did; if so, there may be something
@@ -448,23 +397,6 @@ impl<B: Backend> Timers<B> {
     pub(super) fn ticks(&self) -> Ticks {
         self.inner.ticks
     }
-
-    /// Starts the driver, where it is a thread and [`State::tell_driver`] asked for
-    /// it.
-    #[cold]
-    pub(super) fn start_driver(&self) {
-        if let Some(start) = self.inner.start {
-            start(self);
-        }
-    }
-
-    /// The thread could not be started: the next sleep tries again.
-    #[cfg(feature = "std")]
-    pub(super) fn not_started(&self) {
-        self.inner
-            .lock
-            .with(|section| section.state.unstarted = true);
-    }
 }
 
 impl State {
@@ -484,18 +416,6 @@ impl State {
         true
     }
 
-    /// Sees to it that the driver knows of a deadline. Answers whether it has to be
-    /// started.
-    #[must_use]
-    #[inline]
-    pub(super) fn tell_driver(&mut self, deadline: u64, wakes: &mut WakeList) -> bool {
-        if deadline >= self.until {
-            return false;
-        }
-        wakes.wake(&mut self.driver);
-        core::mem::take(&mut self.unstarted)
-    }
-
     /// Takes a timer out for good.
     pub(super) fn remove(&mut self, timer: Timer, wakes: &mut WakeList) {
         wakes.discard(&mut self.wheel[timer]);
@@ -507,7 +427,7 @@ impl State {
 impl<B: Backend> Drop for Inner<B> {
     fn drop(&mut self) {
         self.lock
-            .with(|section| section.wakes.wake(&mut section.state.driver));
+            .rounds(|section| section.state.drivers.wake_all(section.wakes));
     }
 }
 

@@ -179,9 +179,10 @@ impl<B: BlockingBackend> Subject for DrivenOn<B> {
                 return Started::future(reset(timers.sleep_until(at(from)), to));
             }
             Op::Drive => {
-                return Started::future(poll_fn(|cx| {
+                let driver = timers.driver();
+                return Started::future(poll_fn(move |cx| {
                     loop {
-                        let until = timers.turn(cx).map_or(u64::MAX, tick);
+                        let until = driver.turn(cx).map_or(u64::MAX, tick);
                         if hand.poll_reached(until, cx).is_pending() {
                             return Poll::Pending;
                         }

@@ -1,0 +1,86 @@
+//! What the worker of a pool does that sleeps for all: it drives.
+//!
+//! ```text
+//!   turn: what is due is done ──▶ parked until the next deadline ──▶ turn
+//!                                    ▲ unparked: something to run, or a nearer deadline
+//! ```
+//!
+//! What there is to drive is the pool's timers. A reactor for what the operating
+//! system has ready is to stand here: it does in its turn what has become ready, and
+//! waits for more where there is a park now.
+
+#![forbid(unsafe_code)]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use reveille::protocol::{BlockingBackend, Native, Park, StdPark};
+use reveille::time::{Driver, Instant};
+
+/// What is driven.
+pub(crate) trait Drive<B: BlockingBackend>: Send + Sync + 'static {
+    /// Does what is due: what workers do in between that are never idle.
+    fn fire(&self);
+
+    /// Does what is due, and answers until when there is nothing to do. Where that
+    /// changes, the waker is called.
+    fn turn(&self, cx: &mut Context<'_>) -> Option<Instant>;
+
+    /// Sleeps until then, or until `park` is unparked.
+    fn park(&self, park: &Arc<B::Park>, until: Option<Instant>);
+}
+
+/// What the workers of a pool have between them. It goes with the last of them.
+pub(crate) struct Driving<B: BlockingBackend> {
+    pub(super) drive: Box<dyn Drive<B>>,
+    /// Calls whoever drives, or has an idle worker do so.
+    alarm: Waker,
+}
+
+impl<B: BlockingBackend> Driving<B> {
+    pub(crate) fn new(drive: impl Drive<B>, alarm: Waker) -> Arc<Self> {
+        Arc::new(Self {
+            drive: Box::new(drive),
+            alarm,
+        })
+    }
+
+    pub(super) fn turn(&self) -> Option<Instant> {
+        self.drive.turn(&mut Context::from_waker(&self.alarm))
+    }
+}
+
+impl Drive<Native> for Driver {
+    fn fire(&self) {
+        contain(|| self.timers().fire());
+    }
+
+    fn turn(&self, cx: &mut Context<'_>) -> Option<Instant> {
+        loop {
+            if let Some(next) = contain(|| Driver::turn(self, cx)) {
+                return next;
+            }
+        }
+    }
+
+    fn park(&self, park: &Arc<StdPark>, until: Option<Instant>) {
+        match until {
+            Some(until) => park.park_timeout(until - self.timers().now()),
+            None => park.park(),
+        }
+    }
+}
+
+/// Wakers that are fired are not the pool's: one that panics has been reported by the
+/// panic hook, and takes no worker down.
+fn contain<T>(f: impl FnOnce() -> T) -> Option<T> {
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(answer) => Some(answer),
+        Err(panic) => {
+            // A payload can panic in turn when it is dropped.
+            std::mem::forget(catch_unwind(AssertUnwindSafe(|| drop(panic))));
+            None
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Executors drive timers: in which order with what is ready, whoever is busy, and
+//! after their end.
+
+#![forbid(unsafe_code)]
+
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use reveille::oneshot;
+use reveille::time::{Timers, sleep, timeout};
+use reveille_executor::task::{self, yield_now};
+use reveille_executor::{LocalExecutor, ThreadPool, block_on};
+
+use support::in_time;
+
+mod support;
+
+const MS: Duration = Duration::from_millis(1);
+const FAR: Duration = Duration::from_secs(1000);
+
+fn pool(workers: usize) -> ThreadPool {
+    ThreadPool::builder().workers(workers).build()
+}
+
+/// TM-01
+#[test]
+fn a_nearer_deadline_ends_the_park_of_a_worker() {
+    in_time(|| {
+        for workers in [1, 2] {
+            let pool = pool(workers);
+            drop(pool.spawn(sleep_far()));
+            thread::sleep(5 * MS); // the workers are parked
+            block_on(pool.timers().sleep(MS));
+            // From a task, and on the thread that blocks.
+            pool.block_on(pool.spawn(async { sleep(MS).await }))
+                .unwrap();
+            pool.block_on(async { sleep(MS).await });
+        }
+    });
+}
+
+async fn sleep_far() {
+    sleep(FAR).await;
+}
+
+#[test]
+fn ready_tasks_run_before_timers_that_are_due() {
+    in_time(|| {
+        let pool = pool(1);
+        // More than after which a worker looks at the clock.
+        const READY: u32 = 100;
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let says = |number| {
+            let order = order.clone();
+            move || order.lock().unwrap().push(number)
+        };
+        let all = (READY..READY + 3).map(|number| (says(number), MS * (number - READY + 1)));
+        let ready: Vec<_> = (0..READY).map(says).collect();
+        let timers: Vec<_> = all.collect();
+        let spawns = pool.spawn(async move {
+            // The farthest first.
+            let timers: Vec<_> = timers
+                .into_iter()
+                .rev()
+                .map(|(says, deadline)| {
+                    task::spawn(async move {
+                        sleep(deadline).await;
+                        says();
+                    })
+                })
+                .collect();
+            yield_now().await;
+            thread::sleep(MS * 5); // all of them are due
+            for says in ready {
+                task::spawn(async move { says() });
+            }
+            for timer in timers {
+                timer.await.unwrap();
+            }
+        });
+        pool.block_on(spawns).unwrap();
+        let order = std::mem::take(&mut *order.lock().unwrap());
+        let (ready, timers) = order.split_at(100);
+        assert!(ready.iter().all(|&number| number < READY), "{order:?}");
+        assert_eq!(timers, [READY, READY + 1, READY + 2]);
+    });
+}
+
+#[test]
+fn tasks_that_are_always_ready_keep_no_timer_of_a_pool_waiting() {
+    in_time(|| {
+        let pool = pool(1);
+        let busy = pool.spawn(async {
+            loop {
+                yield_now().await;
+            }
+        });
+        pool.block_on(async { sleep(MS).await });
+        let busy: task::JoinHandle<()> = busy;
+        busy.abort();
+    });
+}
+
+/// The one that drove is called for a task that is long: another drives.
+#[test]
+fn a_long_poll_keeps_no_timer_waiting_while_a_worker_is_idle() {
+    in_time(|| {
+        let pool = pool(2);
+        for _ in 0..20 {
+            let (slept, sleeps) = oneshot::channel();
+            let other = pool.spawn(async {
+                sleep(4 * MS).await;
+                slept.send(()).unwrap();
+            });
+            let blocks = pool.spawn(async {
+                sleep(MS).await;
+                // Woken by a worker, which it keeps.
+                block_on(sleeps).unwrap();
+            });
+            for task in [other, blocks] {
+                pool.block_on(task).unwrap();
+            }
+        }
+    });
+}
+
+#[test]
+fn executors_drive_their_own_timers_and_each_others() {
+    fn both(one: Option<Timers>, other: Option<Timers>) {
+        in_time(move || {
+            // Each sleeps where the other only waits for it.
+            let (there, here) = oneshot::channel();
+            let local = thread::spawn(move || {
+                let builder = LocalExecutor::builder();
+                let executor = match one {
+                    Some(timers) => builder.timers(timers).build(),
+                    None => builder.build(),
+                };
+                executor.block_on(async {
+                    sleep(5 * MS).await;
+                    there.send(()).unwrap();
+                    timeout(FAR, pending::<()>()).await.unwrap_err();
+                })
+            });
+            let builder = ThreadPool::builder().workers(2);
+            let pool = match other {
+                Some(timers) => builder.timers(timers).build(),
+                None => builder.build(),
+            };
+            let waits = pool.spawn(timeout(FAR, here));
+            pool.block_on(waits).unwrap().unwrap().unwrap();
+            // The other one is parked for long.
+            pool.block_on(pool.spawn(async { sleep(5 * MS).await }))
+                .unwrap();
+            drop(local);
+        });
+    }
+    both(None, None);
+    let timers = Timers::threaded();
+    both(Some(timers.clone()), Some(timers));
+}
+
+#[test]
+fn what_sleeps_on_when_an_executor_ends_is_woken_all_the_same() {
+    in_time(|| {
+        let pool = pool(2);
+        let handle = pool.handle().clone();
+        let (blocks, blocking) = oneshot::channel();
+        let blocked = thread::spawn(move || {
+            handle.block_on(async {
+                let sleeping = sleep(20 * MS);
+                blocks.send(()).unwrap();
+                sleeping.await;
+                sleep(MS).await;
+            });
+        });
+        block_on(blocking).unwrap();
+        drop(pool);
+        blocked.join().unwrap();
+
+        let executor = LocalExecutor::new();
+        let timers = executor.timers().clone();
+        let mut sleeping = timers.sleep(MS);
+        let poll = Pin::new(&mut sleeping).poll(&mut Context::from_waker(Waker::noop()));
+        assert_eq!(poll, Poll::Pending);
+        drop(executor);
+        block_on(sleeping);
+    });
+}
+
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        panic!("this waker panics on purpose");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_takes_no_worker_down() {
+    in_time(|| {
+        let pool = pool(1);
+        let waker = Waker::from(Arc::new(Panics));
+        for _ in 0..3 {
+            let mut bad = pool.timers().sleep(MS);
+            let poll = Pin::new(&mut bad).poll(&mut Context::from_waker(&waker));
+            assert_eq!(poll, Poll::Pending);
+            pool.block_on(async { sleep(2 * MS).await });
+            assert!(bad.is_elapsed());
+            assert_eq!(pool.block_on(pool.spawn(async { 7 })).unwrap(), 7);
+        }
+    });
+}
+
+/// However often and on however many workers: none is lost, none is early.
+#[test]
+fn many_sleeps_end_on_a_pool() {
+    in_time(|| {
+        for workers in [1, 2, 4] {
+            let pool = pool(workers);
+            let tasks: Vec<_> = (0..200_u32)
+                .map(|number| {
+                    pool.spawn(async move {
+                        for round in 0..5 {
+                            let length = MS / 4 * (number * 7 % 13 + round);
+                            let start = Instant::now();
+                            sleep(length).await;
+                            assert!(start.elapsed() >= length);
+                        }
+                    })
+                })
+                .collect();
+            for task in tasks {
+                pool.block_on(task).unwrap();
+            }
+        }
+    });
+}
