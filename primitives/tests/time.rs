@@ -338,9 +338,10 @@ fn granularity_rounds_up<B: Backend>() {
 fn tm_01_the_driver_is_woken_for_a_deadline_that_is_nearer_by_a_tick<B: Backend>() {
     let (clock, driver, task) = (by_hand::<B>(), Probe::new(), Probe::new());
     let timers = clock.timers();
+    let seat = timers.driver();
     let mut sleeps = [0, 0, 1].map(|nearer| timers.sleep(MS - Duration::from_nanos(nearer)));
     for (sleep, wakes) in sleeps.iter_mut().zip([1, 1, 2]) {
-        timers.turn(&mut driver.cx());
+        seat.turn(&mut driver.cx());
         assert_eq!(poll(sleep, &task), Poll::Pending);
         assert_eq!(driver.wakes(), wakes);
     }
