@@ -497,6 +497,33 @@ fn calls_that_block_are_bounded_and_their_threads_end() {
 }
 
 #[test]
+fn a_thread_for_calls_that_block_can_be_kept_for_ever() {
+    in_time(|| {
+        let pool = ThreadPool::builder()
+            .workers(1)
+            .keep_alive(Duration::MAX)
+            .build();
+        for number in 0..2 {
+            let call = pool.spawn_blocking(move || number);
+            assert_eq!(pool.block_on(call).unwrap(), number);
+        }
+    });
+}
+
+#[test]
+fn a_pool_dropped_on_one_of_its_threads_does_not_wait_for_itself() {
+    in_time(|| {
+        let (one, other) = (pool(1), pool(1));
+        let handles = (one.handle().clone(), other.handle().clone());
+        let on_a_worker = handles.0.spawn(async move { drop(one) });
+        block_on(on_a_worker).unwrap();
+        let in_a_call = handles.1.spawn_blocking(move || drop(other));
+        block_on(in_a_call).unwrap();
+        assert!(handles.0.is_closed() && handles.1.is_closed());
+    });
+}
+
+#[test]
 fn a_set_joins_in_the_order_of_the_ends_and_aborts_what_is_left() {
     let simulation = Simulation::new(7);
     let drops = Arc::new(AtomicUsize::new(0));

@@ -63,7 +63,7 @@ impl Semaphore {
     ///
     /// # Panics
     ///
-    /// Panics where they are more than [`MAX_PERMITS`](Self::MAX_PERMITS).
+    /// Panics where they are more than [`MAX_PERMITS`](Semaphore::MAX_PERMITS).
     ///
     /// # Examples
     ///
@@ -135,15 +135,27 @@ impl Semaphore {
     }
 }
 
-impl<B: Backend> Semaphore<B> {
-    /// The most permits there can be.
-    pub const MAX_PERMITS: usize = Permits::<B>::MAX;
+/// Not for any backend, or `Semaphore::MAX_PERMITS` would not say of which.
+impl Semaphore {
+    /// The most permits there can be, over any backend.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Semaphore;
+    ///
+    /// let semaphore = Semaphore::new(Semaphore::MAX_PERMITS);
+    /// assert_eq!(semaphore.available_permits(), Semaphore::MAX_PERMITS);
+    /// ```
+    pub const MAX_PERMITS: usize = Permits::<DefaultBackend>::MAX;
+}
 
+impl<B: Backend> Semaphore<B> {
     /// A semaphore over any backend, with its fairness.
     ///
     /// # Panics
     ///
-    /// Panics where there are more than [`MAX_PERMITS`](Self::MAX_PERMITS).
+    /// Panics where there are more than [`MAX_PERMITS`](Semaphore::MAX_PERMITS).
     ///
     /// # Examples
     ///
@@ -181,7 +193,7 @@ impl<B: Backend> Semaphore<B> {
     ///
     /// # Panics
     ///
-    /// Panics where more than [`MAX_PERMITS`](Self::MAX_PERMITS) would be free;
+    /// Panics where more than [`MAX_PERMITS`](Semaphore::MAX_PERMITS) would be free;
     /// nothing has been added then.
     ///
     /// # Examples
@@ -190,13 +202,13 @@ impl<B: Backend> Semaphore<B> {
     /// use reveille::Semaphore;
     ///
     /// let semaphore = Semaphore::new(0);
-    /// semaphore.add_permits(Semaphore::<reveille::protocol::Native>::MAX_PERMITS);
+    /// semaphore.add_permits(Semaphore::MAX_PERMITS);
     /// ```
     pub fn add_permits(&self, permits: usize) {
         if let Err(free) = self.permits.add(permits) {
             panic!(
                 "{permits} permits cannot be added to {free}: a semaphore has at most {}",
-                Self::MAX_PERMITS
+                Permits::<B>::MAX
             );
         }
     }
@@ -365,7 +377,7 @@ impl<B: Backend> Semaphore<B> {
 
     /// Acquires so many permits, all at once.
     ///
-    /// More than [`MAX_PERMITS`](Self::MAX_PERMITS) are never free: such a
+    /// More than [`MAX_PERMITS`](Semaphore::MAX_PERMITS) are never free: such a
     /// request waits, and those behind it do, until it is dropped or the
     /// semaphore is closed.
     ///

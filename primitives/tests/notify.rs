@@ -32,11 +32,13 @@ on_every_backend![
     a_wait_can_be_enabled_and_polled_in_any_order,
     all_who_wait_are_notified_and_nothing_is_left,
     a_wait_is_covered_from_its_creation,
+    a_wait_is_covered_from_its_creation_where_others_are_queued,
     a_wait_that_comes_after_all_were_notified_waits,
     one_that_was_covered_unpolled_leaves_the_permit_alone,
     those_who_were_notified_do_not_take_the_next_permit,
     more_wait_than_a_wake_list_holds,
     a_newcomer_from_within_a_wake_is_not_notified,
+    a_newcomer_from_within_a_wake_can_be_notified_alone,
     a_wait_that_is_dropped_leaves_the_queue,
     a_notification_dropped_unseen_goes_to_the_next,
     a_notification_of_the_last_dropped_unseen_goes_to_the_last,
@@ -195,6 +197,15 @@ fn a_wait_is_covered_from_its_creation<B: Backend>() {
     assert_eq!(task.clones(), 0);
 }
 
+fn a_wait_is_covered_from_its_creation_where_others_are_queued<B: Backend>() {
+    let (notify, task) = pair::<B>();
+    let mut unpolled = notify.notified();
+    let mut waits = queued(&notify, &task);
+    notify.notify_waiters();
+    assert!(poll(&mut unpolled, &task).is_ready());
+    assert!(poll(&mut waits, &task).is_ready());
+}
+
 fn a_wait_that_comes_after_all_were_notified_waits<B: Backend>() {
     let (notify, task) = pair::<B>();
     notify.notify_waiters();
@@ -251,6 +262,28 @@ fn a_newcomer_from_within_a_wake_is_not_notified<B: Backend>() {
     assert_eq!((newcomer.wakes(), notify.waiting()), (0, 1));
     let mut late = late.take().expect("it came");
     assert!(poll(&mut late, &newcomer).is_pending());
+}
+
+/// Those who have been notified and not woken yet are passed over.
+fn a_newcomer_from_within_a_wake_can_be_notified_alone<B: Backend>() {
+    let notify = Arc::new(Notify::<B>::new_in());
+    let (task, newcomer) = (Probe::new(), Rc::new(Probe::new()));
+    let _waits: Vec<_> = (0..2 * WakeList::CAPACITY)
+        .map(|_| queued(&notify, &task))
+        .collect();
+    task.on(Event::Wake, {
+        let (notify, newcomer) = (notify.clone(), newcomer.clone());
+        move || {
+            let mut wait = notify.clone().notified_owned();
+            assert!(poll(&mut wait, &newcomer).is_pending());
+            notify.notify_one();
+            assert_eq!(newcomer.wakes(), 1);
+            assert!(poll(&mut wait, &newcomer).is_ready());
+        }
+    });
+    notify.notify_waiters();
+    assert_eq!(task.wakes(), 2 * WakeList::CAPACITY);
+    assert_eq!((task.acts_left(), notify.waiting()), (0, 0));
 }
 
 fn a_wait_that_is_dropped_leaves_the_queue<B: Backend>() {

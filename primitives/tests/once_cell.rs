@@ -6,7 +6,7 @@
 mod support;
 
 use std::cell::Cell;
-use std::future::{pending, ready};
+use std::future::{pending, poll_fn, ready};
 use std::mem::size_of;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -43,6 +43,8 @@ on_every_backend![
     waiting_wakes_with_what_somebody_else_sets,
     waiting_makes_nothing,
     more_wait_than_a_wake_list_holds,
+    more_wait_for_the_value_alone_than_a_wake_list_holds,
+    an_initializer_that_is_done_is_dropped,
     the_wait_can_change_its_task,
     a_waker_that_panics_costs_nobody_else_the_wake,
     an_initializer_can_use_the_cell,
@@ -388,6 +390,35 @@ fn more_wait_than_a_wake_list_holds<B: Backend>() {
     assert_eq!((cell.waiting(), cell.granted()), (0, 2 * N));
 }
 
+fn more_wait_for_the_value_alone_than_a_wake_list_holds<B: Backend>() {
+    const N: usize = WakeList::CAPACITY * 2;
+    let (task, cell) = (Probe::new(), OnceCell::<_, B>::new_in());
+    let mut waits: Vec<_> = (0..N).map(|_| cell.wait()).collect();
+    for wait in &mut waits {
+        assert_eq!(poll(wait, &task), Poll::Pending);
+    }
+    cell.set(1).unwrap();
+    assert_eq!((task.wakes(), task.kept()), (N, 0));
+}
+
+fn an_initializer_that_is_done_is_dropped<B: Backend>() {
+    let (captured, gate) = (Arc::new(()), Gate::default());
+    let cell = OnceCell::<_, B>::new_in();
+    // Other than an `async` block, it keeps what it captured to its end.
+    let mut made = Box::pin(cell.get_or_init(|| {
+        let (captured, gate) = (captured.clone(), &gate);
+        poll_fn(move |_| match gate.0.get() {
+            true => Poll::Ready(Arc::strong_count(&captured)),
+            false => Poll::Pending,
+        })
+    }));
+    assert_eq!(poll(&mut made, &Probe::new()), Poll::Pending);
+    assert_eq!(Arc::strong_count(&captured), 2);
+    gate.open();
+    assert_eq!(poll(&mut made, &Probe::new()), Poll::Ready(&2));
+    assert_eq!(Arc::strong_count(&captured), 1);
+}
+
 fn the_wait_can_change_its_task<B: Backend>() {
     let (first, second) = (Probe::new(), Probe::new());
     let closed = Gate::default();
@@ -529,6 +560,12 @@ fn debug_output_names_what_is_known<B: Backend>() {
         format!("{cell:?}, {wait:?}"),
         "OnceCell { value: None, initializing: true, waiting: 1, granted: 0 }, \
          OnceCellWait { queued: true, .. }"
+    );
+    closed.open();
+    assert_eq!(poll(&mut holds, &task), Poll::Ready(&1));
+    assert_eq!(
+        format!("{cell:?}"),
+        "OnceCell { value: Some(1), initializing: false, waiting: 0, granted: 1 }"
     );
 }
 

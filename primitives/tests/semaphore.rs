@@ -38,6 +38,8 @@ on_every_backend![
     a_wait_that_is_dropped_leaves_the_queue,
     a_grant_dropped_unseen_goes_to_the_next,
     a_wake_dropped_unseen_goes_to_the_next,
+    whoever_was_woken_too_soon_is_woken_again,
+    whoever_takes_as_the_first_wakes_the_next,
     permits_are_added_open_or_closed,
     adding_lets_more_go_on_than_a_wake_list_holds,
     there_are_as_many_as_max_permits_and_no_more,
@@ -287,8 +289,8 @@ fn a_request_with_most_below_least_is_refused<B: Backend>() {
 }
 
 fn a_request_for_more_than_there_can_be_waits_to_be_told<B: Backend>() {
-    let (semaphore, task) = (strict::<B>(Semaphore::<B>::MAX_PERMITS), Probe::new());
-    for permits in [Semaphore::<B>::MAX_PERMITS + 1, usize::MAX] {
+    let (semaphore, task) = (strict::<B>(Semaphore::MAX_PERMITS), Probe::new());
+    for permits in [Semaphore::MAX_PERMITS + 1, usize::MAX] {
         assert_eq!(
             semaphore.try_acquire_many(permits).unwrap_err(),
             TryAcquireError::NoPermits
@@ -334,6 +336,33 @@ fn a_wake_dropped_unseen_goes_to_the_next<B: Backend>() {
     drop(acquired(&mut two, &second));
 }
 
+/// The bound is not reached, so a release leaves the permit; but the first has
+/// looked for it, in vain, since it was woken.
+fn whoever_was_woken_too_soon_is_woken_again<B: Backend>() {
+    let (semaphore, task) = (Semaphore::<B>::new_in(0, 2), Probe::new());
+    let mut first = queued(&semaphore, 1, &task);
+    semaphore.add_permits(1);
+    let overtakes = semaphore.try_acquire().unwrap();
+    assert!(poll(&mut first, &task).is_pending());
+    assert_eq!(task.wakes(), 1);
+    drop(overtakes);
+    assert_eq!(task.wakes(), 2);
+    drop(acquired(&mut first, &task));
+}
+
+fn whoever_takes_as_the_first_wakes_the_next<B: Backend>() {
+    let (semaphore, first, second) = (Semaphore::<B>::new_in(0, 2), Probe::new(), Probe::new());
+    let (mut one, mut two) = (
+        queued(&semaphore, 1, &first),
+        queued(&semaphore, 1, &second),
+    );
+    semaphore.add_permits(2);
+    assert_eq!((first.wakes(), second.wakes()), (1, 0));
+    let _held = acquired(&mut one, &first);
+    assert_eq!(second.wakes(), 1);
+    drop(acquired(&mut two, &second));
+}
+
 fn permits_are_added_open_or_closed<B: Backend>() {
     for (permits, added) in [(0, 0), (0, 3), (2, 0), (2, 3)] {
         let semaphore = strict::<B>(permits);
@@ -360,7 +389,7 @@ fn adding_lets_more_go_on_than_a_wake_list_holds<B: Backend>() {
 }
 
 fn there_are_as_many_as_max_permits_and_no_more<B: Backend>() {
-    let max = Semaphore::<B>::MAX_PERMITS;
+    let max = Semaphore::MAX_PERMITS;
     let semaphore = strict::<B>(0);
     semaphore.add_permits(max);
     assert_eq!(semaphore.available_permits(), max);
@@ -383,7 +412,7 @@ fn there_are_as_many_as_max_permits_and_no_more<B: Backend>() {
 
 /// By adding permits while others are held.
 fn permits_that_overflow_when_given_back_panic_and_change_nothing<B: Backend>() {
-    let max = Semaphore::<B>::MAX_PERMITS;
+    let max = Semaphore::MAX_PERMITS;
     let (semaphore, task) = (strict::<B>(2), Probe::new());
     let held = semaphore.try_acquire_many(2).unwrap();
     semaphore.add_permits(max - 1);
@@ -452,11 +481,8 @@ fn what_is_added_pays_the_debt_first<B: Backend>() {
     semaphore.shrink(3);
     semaphore.add_permits(2);
     assert_eq!(semaphore.available_permits(), 0);
-    semaphore.add_permits(Semaphore::<B>::MAX_PERMITS);
-    assert_eq!(
-        semaphore.available_permits(),
-        Semaphore::<B>::MAX_PERMITS - 1
-    );
+    semaphore.add_permits(Semaphore::MAX_PERMITS);
+    assert_eq!(semaphore.available_permits(), Semaphore::MAX_PERMITS - 1);
     semaphore.shrink(usize::MAX);
     semaphore.shrink(usize::MAX);
     semaphore.add_permits(usize::MAX);
@@ -535,7 +561,7 @@ fn permits_of_two_semaphores_do_not_merge<B: Backend>() {
 }
 
 fn permits_that_cannot_be_counted_do_not_merge<B: Backend>() {
-    let max = Semaphore::<B>::MAX_PERMITS;
+    let max = Semaphore::MAX_PERMITS;
     let semaphore = strict::<B>(max);
     let mut permits = semaphore.try_acquire_many(max).unwrap();
     for _ in 1..usize::MAX / max {

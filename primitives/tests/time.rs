@@ -27,6 +27,7 @@ use support::{on_every_backend, panic_of, poll};
 on_every_backend![
     a_sleep_ends_at_its_deadline_and_not_before,
     a_sleep_that_is_over_is_ready_at_once,
+    a_sleep_that_is_over_by_the_clock_alone_is_ready_at_once,
     a_sleep_that_was_ready_is_ready_again,
     a_sleep_can_change_its_task,
     a_dropped_sleep_leaves_nothing,
@@ -40,6 +41,7 @@ on_every_backend![
     a_clone_that_panics_leaves_a_sleep_that_can_be_polled,
     granularity_rounds_up,
     tm_01_the_driver_is_woken_for_a_nearer_deadline_and_no_other,
+    tm_01_the_driver_is_woken_for_a_deadline_that_is_nearer_by_a_tick,
     tm_01_a_reset_to_a_nearer_deadline_wakes_the_driver,
     each_driver_is_woken_for_a_deadline_nearer_than_its_own,
     a_driver_that_leaves_leaves_no_waker,
@@ -63,6 +65,7 @@ on_every_backend![
     an_interval_needs_a_period,
     a_queue_gives_values_out_in_the_order_of_deadlines,
     a_queue_gives_out_what_is_overdue,
+    a_queue_that_gives_out_a_value_waits_for_nothing,
     a_queue_wakes_whoever_waits_when_the_answer_changes,
     a_queue_knows_its_keys,
     a_queue_drops_what_it_holds,
@@ -329,6 +332,18 @@ fn granularity_rounds_up<B: Backend>() {
             );
             assert_eq!(poll(&mut sleep, &task), Poll::Ready(()));
         }
+    }
+}
+
+fn tm_01_the_driver_is_woken_for_a_deadline_that_is_nearer_by_a_tick<B: Backend>() {
+    let (clock, driver, task) = (by_hand::<B>(), Probe::new(), Probe::new());
+    let timers = clock.timers();
+    let seat = timers.driver();
+    let mut sleeps = [0, 0, 1].map(|nearer| timers.sleep(MS - Duration::from_nanos(nearer)));
+    for (sleep, wakes) in sleeps.iter_mut().zip([1, 1, 2]) {
+        seat.turn(&mut driver.cx());
+        assert_eq!(poll(sleep, &task), Poll::Pending);
+        assert_eq!(driver.wakes(), wakes);
     }
 }
 
@@ -767,6 +782,22 @@ impl Clock for Untold {
     }
 }
 
+/// What has not fired yet does not keep one waiting who comes too late.
+fn a_sleep_that_is_over_by_the_clock_alone_is_ready_at_once<B: Backend>() {
+    let (clock, task) = (Untold::default(), Probe::new());
+    let timers = Timers::<B>::new_in(clock.clone(), Duration::from_nanos(1));
+    clock.0.store(5, Ordering::Relaxed);
+    for mut sleep in [
+        timers.sleep(Duration::ZERO),
+        timers.sleep_until(at(5)),
+        timers.sleep_until(at(1)),
+    ] {
+        assert!(sleep.is_elapsed());
+        assert_eq!(poll(&mut sleep, &task), Poll::Ready(()));
+    }
+    assert_eq!((task.clones(), timers.waiting()), (0, 0));
+}
+
 /// The tick is due by the clock and has not fired: its waker goes with it.
 fn an_interval_that_ticks_waits_for_nothing<B: Backend>() {
     let (clock, task) = (Untold::default(), Probe::new());
@@ -838,6 +869,19 @@ type Use<T, B> = fn(&mut DelayQueue<T, B>, &Key);
 /// What a poll of a queue answers.
 fn expired<T, B: Backend>(queue: &mut DelayQueue<T, B>, task: &Probe) -> Poll<Option<T>> {
     poll(&mut queue.expired(), task).map(|expired| expired.map(Expired::into_inner))
+}
+
+fn a_queue_that_gives_out_a_value_waits_for_nothing<B: Backend>() {
+    let (clock, task) = (by_hand::<B>(), Probe::new());
+    let mut queue = DelayQueue::new_in(clock.timers());
+    for ms in [1, 2] {
+        queue.insert(ms, MS * ms);
+    }
+    assert_eq!(expired(&mut queue, &task), Poll::Pending);
+    assert_eq!(clock.timers().waiting(), 1);
+    clock.advance(MS);
+    assert_eq!(expired(&mut queue, &task), Poll::Ready(Some(1)));
+    assert_eq!((task.kept(), clock.timers().waiting()), (0, 0));
 }
 
 fn a_queue_gives_values_out_in_the_order_of_deadlines<B: Backend>() {

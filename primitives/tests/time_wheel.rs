@@ -290,6 +290,22 @@ fn a_place_is_used_again_and_room_is_kept() {
 /// A crowd in one slot of a high level: the next time to pop is found in constant
 /// time, and is not late.
 #[test]
+fn what_gave_up_its_room_can_be_used_again() {
+    let mut wheel = Wheel::new(0);
+    for round in 1..4 {
+        let timers = [3, 2, 1].map(|after| wheel.insert(round * 10 + after, after));
+        for timer in timers {
+            wheel.remove(timer);
+        }
+        wheel.shrink_to_fit();
+        assert_eq!((wheel.capacity(), wheel.len()), (0, 0));
+    }
+    let timer = wheel.insert(100, 7);
+    assert_eq!(wheel.pop(100), Some(timer));
+    assert_eq!(wheel[timer], 7);
+}
+
+#[test]
 fn a_crowd_hides_nobody() {
     let mut pair = Pair::new(0);
     for it in 0..1000 {

@@ -113,6 +113,9 @@ fn run(cli: &Cli) -> Result<bool, String> {
         let prepare: Vec<_> = runs.iter().map(|run| move || run.prepare()).collect();
         return worker::serve(&refer(&prepare)).map(|()| true);
     }
+    if runs.is_empty() {
+        return Err("nothing was run: these engines have nothing to say here".to_owned());
+    }
     let mut json = match &cli.json {
         Some(path) => Some(
             std::fs::File::create(path)
@@ -122,9 +125,6 @@ fn run(cli: &Cli) -> Result<bool, String> {
     };
 
     let begun = Instant::now();
-    if runs.is_empty() {
-        return Err("nothing was run: these engines have nothing to say here".to_owned());
-    }
     let jobs = cli.jobs.map_or_else(deal::cores, NonZeroUsize::get);
     let (results, specimens) = run_all(&runs, jobs)?;
     say("");

@@ -184,6 +184,17 @@ fn a_file_that_cannot_be_written_is_known_before_anything_is_run() {
     refuses(&["state-lock", "--json", directory], directory);
 }
 
+#[test]
+fn a_file_is_left_alone_where_nothing_is_run() {
+    let file = Scratch::new("kept");
+    std::fs::write(file.path(), "[1]").unwrap();
+    refuses(
+        &["soak", "--engine", "loom", "--json", file.path()],
+        "nothing was run",
+    );
+    assert_eq!(file.json(), serde_json::json!([1]));
+}
+
 /// clap's own answers have more lines, and the same status.
 #[test]
 fn what_is_not_understood_has_status_2() {

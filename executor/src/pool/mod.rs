@@ -17,6 +17,7 @@ mod driver;
 mod models;
 mod workers;
 
+use std::cell::Cell;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -88,6 +89,11 @@ pub struct Handle {
     workers: Arc<Workers<Native>>,
     blocking: Arc<Blocking<Native>>,
     timers: Timers,
+}
+
+thread_local! {
+    /// By what this thread is counted, by its address: 0 where by nothing.
+    static COUNTED: Cell<usize> = const { Cell::new(0) };
 }
 
 /// How many of its threads have not ended.
@@ -221,8 +227,8 @@ impl ThreadPool {
         } = &self.handle;
         workers.close();
         blocking.close();
-        // A worker would wait for itself.
-        if workers.current().is_some() {
+        // One of its threads would wait for itself.
+        if self.threads.is_current() {
             return false;
         }
         self.threads.wait(deadline)
@@ -359,6 +365,15 @@ impl Handle {
 }
 
 impl Alive {
+    fn token(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    /// Whether this is one of the threads.
+    fn is_current(&self) -> bool {
+        COUNTED.try_with(Cell::get) == Ok(self.token())
+    }
+
     fn ended(&self) {
         *self.count.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
         self.ended.notify_all();
@@ -554,7 +569,7 @@ impl Builder {
             let started = thread::Builder::new()
                 .name(format!("reveille-{index}"))
                 .spawn(move || {
-                    let _ending = ending;
+                    let _ending = ending.enter();
                     handle.work(index, driving, &polls);
                 });
             if let Err(error) = started {
@@ -577,7 +592,7 @@ impl Threads<Native> for OfTheSystem {
         let started = thread::Builder::new()
             .name("reveille-blocking".into())
             .spawn(move || {
-                let _ending = ending;
+                let _ending = ending.enter();
                 life();
             });
         started.map(drop)
@@ -597,6 +612,12 @@ impl Ending {
     fn new(alive: Arc<Alive>) -> Self {
         *alive.count.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         Self(alive)
+    }
+
+    /// On the thread itself.
+    fn enter(self) -> Self {
+        COUNTED.set(self.0.token());
+        self
     }
 }
 

@@ -52,6 +52,22 @@ impl Threads for LoomThreads {
 
 /// Explores one program.
 pub(crate) fn explore(job: &Arc<Job>, limits: Limits) -> Explored {
+    if job.participants() > loom::MAX_THREADS {
+        job.fail(Failure {
+            violation: Violation {
+                class: Class::Panic,
+                sentence: format!(
+                    "loom runs {} threads at most, and there are {} participants: nothing was \
+                     explored, and nothing is wrong with them",
+                    loom::MAX_THREADS,
+                    job.participants()
+                ),
+            },
+            execution: 0,
+            trace: Vec::new(),
+        });
+        return job.explored(false);
+    }
     let mut builder = loom::model::Builder::new();
     builder.max_threads = job.participants().max(2);
     builder.max_branches = 10_000;

@@ -20,19 +20,20 @@ pub(crate) mod stress;
 
 use std::any::Any;
 use std::future::{Future, pending};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use crate::erased::{Actor, Answer, AnySubject};
-use crate::execution::{Execution, Resumed, Stopped, Threads};
+use crate::execution::{Execution, Resumed, Stopped, Threads, panic_text};
 use crate::judge::{Operation, Order};
 use crate::program::{Manner, Program, Step};
 use crate::spec::Call;
 use crate::subject::{Role, Started};
 use crate::trace::{self, Event};
-use crate::verdict::Violation;
+use crate::verdict::{Class, Violation};
 
 /// A limit on how far one program is explored.
 #[derive(Clone, Copy, Debug)]
@@ -236,7 +237,13 @@ impl Run {
                     .collect()
             })
             .collect();
-        job.subject.judge(history, job.order)
+        let judged = catch_unwind(AssertUnwindSafe(|| job.subject.judge(history, job.order)));
+        judged.unwrap_or_else(|panic| {
+            Err(Violation {
+                class: Class::Panic,
+                sentence: format!("the specification panics: {}", panic_text(&*panic)),
+            })
+        })
     }
 
     fn answer(&self, who: usize, index: usize, ret: Answer) {
@@ -268,6 +275,10 @@ async fn participate(run: Arc<Run>, who: usize, mut actor: Actor) {
     pending::<()>().await;
 }
 
+/// How often an operation is polled before it is said to have no end: there are not
+/// as many wakes in a program.
+const MOST_POLLS: u8 = 200;
+
 /// One step of a participant. Does not return from an operation that waits in
 /// vain.
 async fn perform(
@@ -298,8 +309,19 @@ async fn perform(
         _ => None,
     };
     let mut waker = Some(execution.waker(who, hostile));
-    let mut polls = 0;
+    let mut polls: u8 = 0;
     let cancelled = loop {
+        if polls == MOST_POLLS {
+            execution.violate(
+                Class::Deadlock,
+                format!(
+                    "{{{who}}} has been polled {MOST_POLLS} times in {}, and is woken again each \
+                     time: it would go on for ever",
+                    step.text(role)
+                ),
+            );
+            return wait_in_vain(execution, who).await;
+        }
         if step.manner == Manner::Cancel(polls) {
             break true;
         }
