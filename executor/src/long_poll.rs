@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use std::fmt;
-use std::panic::Location;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,9 @@ use crate::task::{Id, Running};
 
 /// A poll that took longer than its executor was told to bear: while it ran, no
 /// other task did on its thread.
+///
+/// Where the report itself panics, the panic hook tells of it, and the executor goes
+/// on.
 ///
 /// # Examples
 ///
@@ -118,10 +121,13 @@ impl Polls {
         let ran = runnable.run();
         let duration = start.elapsed();
         if duration > over {
-            report(&LongPoll {
+            let poll = LongPoll {
                 description,
                 duration,
-            });
+            };
+            // What has run must go back to its queue, and the worker to its work:
+            // the panic hook has told of it, and that is all that comes of it.
+            catch_unwind(AssertUnwindSafe(|| report(&poll))).ok();
         }
         ran
     }

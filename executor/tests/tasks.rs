@@ -162,6 +162,31 @@ fn the_last_waker_drops_no_future() {
     assert_eq!(*dropped.borrow(), Some(thread));
 }
 
+/// Neither the thread, nor the task that was slow, nor those that wait.
+#[test]
+fn a_panicking_report_of_a_long_poll_takes_nothing_down() {
+    async fn slow() -> u32 {
+        thread::sleep(2 * MS);
+        yield_now().await;
+        7
+    }
+    fn check(executor: &impl Executor<JoinHandle<u32> = task::JoinHandle<u32>>) {
+        let (tx, rx) = oneshot::channel::<u32>();
+        let waits = executor.spawn(async move { rx.await.unwrap() });
+        for _ in 0..2 {
+            assert_eq!(executor.block_on(executor.spawn(slow())).unwrap(), 7);
+        }
+        tx.send(8).unwrap();
+        assert_eq!(executor.block_on(waits).unwrap(), 8);
+    }
+    in_time(|| {
+        let pool = ThreadPool::builder().workers(1);
+        check(&pool.on_long_poll(MS, |_| panic!("a report")).build());
+        let local = LocalExecutor::builder();
+        check(&local.on_long_poll(MS, |_| panic!("a report")).build());
+    });
+}
+
 /// PS-02
 #[test]
 fn a_panicking_destructor_takes_no_worker_down() {
