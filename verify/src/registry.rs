@@ -4,7 +4,7 @@ use crate::plan::{Mode, Plan, Profile};
 use crate::run::{Entry, Of};
 use crate::soak::Soak;
 use crate::specimens::{
-    barrier, condvar, mutex, notify, once_cell, oneshot, rwlock, semaphore, set_once, sleep,
+    barrier, condvar, mutex, notify, once_cell, oneshot, rwlock, semaphore, set_once, sleep, task,
     timeout,
 };
 use crate::subject::Family;
@@ -12,7 +12,7 @@ use crate::subjects::{
     barrier::Barriers, condvar::Condvars, delay_queue::DelayQueues, driven::Driven,
     interval::Intervals, mutex::Mutexes, notify::Notifies, once_cell::OnceCells, oneshot::Oneshot,
     rwlock::RwLocks, semaphore::Semaphores, set_once::SetOnces, sleep::Sleeps, state_lock::Lock,
-    timeout::Timeouts,
+    task::Tasks, timeout::Timeouts,
 };
 use crate::verdict::Class;
 
@@ -165,6 +165,11 @@ pub(crate) fn subjects() -> Vec<Named> {
             entry: Box::new(Of(DelayQueues)),
         },
         Named {
+            name: "task".to_owned(),
+            about: "reveille::protocol::task: run, woken, joined, aborted, cancelled",
+            entry: Box::new(Of(Tasks)),
+        },
+        Named {
             name: "soak".to_owned(),
             about: "all of them, by thousands of tasks on tokio's runtime (stress only)",
             entry: Box::new(Soak),
@@ -206,6 +211,7 @@ pub(crate) fn specimens() -> Vec<Planted> {
     all.extend(plant("set-once", MEMORY, set_onces, set_once::Specimen));
     all.extend(plant("sleep", longer, sleep::ALL, sleep::Specimen));
     all.extend(plant("timeout", longer, timeout::ALL, timeout::Specimen));
+    all.extend(plant("task", MEMORY, task::ALL, task::Specimen));
     all
 }
 
@@ -231,16 +237,19 @@ fn plant<F, S: Family, const N: usize>(
 }
 
 /// Subjects that are asked for by one name.
-const GROUPS: [(&str, &[&str]); 1] = [(
-    "time",
-    &[
-        "sleep",
-        "sleep-driven",
-        "timeout",
-        "interval",
-        "delay-queue",
-    ],
-)];
+const GROUPS: [(&str, &[&str]); 2] = [
+    (
+        "time",
+        &[
+            "sleep",
+            "sleep-driven",
+            "timeout",
+            "interval",
+            "delay-queue",
+        ],
+    ),
+    ("executor", &["task"]),
+];
 
 /// The subjects of a group; none where there is no such group.
 pub(crate) fn group(name: &str) -> Option<&'static [&'static str]> {

@@ -193,6 +193,38 @@ fn an_abort_beside_a_poll_drops_the_future_once() {
     assert_eq!(seen, BTreeSet::from([(1, true)]));
 }
 
+/// The executor's end beside the poll: whoever comes later drops the future. What
+/// `cargo verify task` has found in two sections of `cancel`.
+#[test]
+fn a_cancellation_beside_a_poll_leaves_no_future_behind() {
+    let (_, seen) = explore(|| {
+        let slot = Arc::new(Slot::default());
+        let drops = Drops::default();
+        let polled = drops.counted();
+        let waker = Arc::new(Mutex::new(None));
+        let future = poll_fn({
+            let waker = waker.clone();
+            move |cx| {
+                let _ = &polled;
+                *waker.lock().unwrap() = Some(cx.waker().clone());
+                Poll::<()>::Pending
+            }
+        });
+        let (runnable, held, end) = task(future, ToSlot(slot.clone()), description());
+        let cancelling = thread::spawn(move || {
+            held.cancel();
+            held
+        });
+        drop(runnable.run());
+        let held = cancelling.join().unwrap();
+        let dropped = drops.count();
+        let cancelled = matches!(join(end), Err(Failure::Cancelled));
+        drop((held, waker.lock().unwrap().take()));
+        (dropped, cancelled)
+    });
+    assert_eq!(seen, BTreeSet::from([(1, true)]));
+}
+
 /// The join end waits, or leaves, beside the completion: the output is delivered or
 /// dropped, once.
 #[test]

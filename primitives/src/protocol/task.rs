@@ -465,12 +465,16 @@ impl<B: Backend> Header<B> {
         aborted.is_ok_and(|before| !before.intersects(RUNNING | SCHEDULED))
     }
 
-    /// Sets `RUNNING`, where the future is there and nobody's.
-    fn enter(&self) -> Result<Bits, Bits> {
+    fn is_its_thread(&self) {
         assert!(
             self.thread == 0 || self.thread == this_thread(),
             "a task of one thread was run or cancelled on another"
         );
+    }
+
+    /// Sets `RUNNING`, where the future is there and nobody's.
+    fn enter(&self) -> Result<Bits, Bits> {
+        self.is_its_thread();
         self.lock.update(|bits| {
             (!bits.intersects(RUNNING | DONE)).then(|| bits.without(SCHEDULED) | RUNNING)
         })
@@ -543,24 +547,32 @@ impl<B: Backend> Shared<B> {
 
     /// Drops the future and leaves an outcome, where nobody has done so or does.
     /// Answers whether the task is done.
+    ///
+    /// That somebody runs it is seen, and left for them to find, in one section: the
+    /// poll could end between two, and nobody would drop the future.
     fn cancel(&self) -> bool {
         let header = self.header();
-        match header.enter() {
-            Ok(_) => {
-                // SAFETY: `RUNNING` has been set here, on the future's thread.
-                unsafe { (header.table.cancel)(self.0) };
-                // SAFETY: as above; this share keeps the task.
-                unsafe { Header::finish(self.0) };
-                true
+        header.is_its_thread();
+        let entered = header.lock.update(|bits| {
+            if bits.contains(DONE) {
+                None
+            } else if bits.contains(RUNNING) {
+                Some(bits | ABORTED)
+            } else {
+                Some(bits.without(SCHEDULED) | RUNNING)
             }
-            Err(_) => {
-                // Whoever runs it finds this when the poll has ended.
-                header
-                    .lock
-                    .update(|bits| (!bits.contains(DONE)).then(|| bits | ABORTED))
-                    .is_err()
-            }
+        });
+        match entered {
+            Ok(before) if before.contains(RUNNING) => return false,
+            Ok(_) => {}
+            Err(_) => return true,
         }
+        // SAFETY: `RUNNING` has been set here, on the future's thread, and `DONE` was
+        // not, so the future is there.
+        unsafe { (header.table.cancel)(self.0) };
+        // SAFETY: as above; this share keeps the task.
+        unsafe { Header::finish(self.0) };
+        true
     }
 
     /// Gives the share up, and `flags` with it.

@@ -15,6 +15,7 @@ pub(crate) mod rwlock;
 pub(crate) mod semaphore;
 pub(crate) mod set_once;
 pub(crate) mod sleep;
+pub(crate) mod task;
 pub(crate) mod timeout;
 pub(crate) mod timers;
 

@@ -14,6 +14,7 @@ pub(crate) mod semaphore;
 pub(crate) mod set_once;
 pub(crate) mod sleep;
 pub(crate) mod state_lock;
+pub(crate) mod task;
 pub(crate) mod time;
 pub(crate) mod timeout;
 
