@@ -1069,7 +1069,7 @@ fn a_queue_knows_its_keys<B: Backend>() {
 fn a_queue_that_is_compacted_knows_its_keys<B: Backend>() {
     let (clock, task) = (by_hand::<B>(), Probe::new());
     let mut queue = DelayQueue::new_in(clock.timers());
-    let mut insert = |queue: &mut DelayQueue<_, B>, ms| queue.insert(ms, MS * ms);
+    let insert = |queue: &mut DelayQueue<_, B>, ms| queue.insert(ms, MS * ms);
     let mut keys: Vec<_> = (1..=20).map(|ms| (ms, insert(&mut queue, ms))).collect();
     // All but every third; twice, so that what has been moved moves again.
     for round in 0..2 {
