@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 
+use futures_core::FusedFuture;
 use reveille::protocol::{Backend, DefaultBackend, Local, Native, Spin, WakeList};
 use reveille::time::error::Elapsed;
 use reveille::time::{
@@ -29,6 +30,7 @@ on_every_backend![
     a_sleep_that_is_over_is_ready_at_once,
     a_sleep_that_is_over_by_the_clock_alone_is_ready_at_once,
     a_sleep_that_was_ready_is_ready_again,
+    a_sleep_is_terminated_when_it_was_ready,
     a_sleep_can_change_its_task,
     a_dropped_sleep_leaves_nothing,
     a_reset_moves_a_sleep_whatever_it_is_doing,
@@ -66,8 +68,10 @@ on_every_backend![
     a_queue_gives_values_out_in_the_order_of_deadlines,
     a_queue_gives_out_what_is_overdue,
     a_queue_that_gives_out_a_value_waits_for_nothing,
+    a_queue_gives_out_what_is_overdue_first_in_the_order_in_which_it_came,
     a_queue_wakes_whoever_waits_when_the_answer_changes,
     a_queue_knows_its_keys,
+    a_queue_that_is_compacted_knows_its_keys,
     a_queue_drops_what_it_holds,
     debug_output_names_what_is_known,
 ];
@@ -129,6 +133,27 @@ fn a_sleep_that_was_ready_is_ready_again<B: Backend>() {
     for _ in 0..3 {
         assert_eq!(poll(&mut sleep, &task), Poll::Ready(()));
     }
+}
+
+/// And not before somebody was told: `select!` of `futures` polls no future that is.
+fn a_sleep_is_terminated_when_it_was_ready<B: Backend>() {
+    let (clock, task) = (by_hand::<B>(), Probe::new());
+    let mut over = clock.timers().sleep(Duration::ZERO);
+    assert!(over.is_elapsed() && !over.is_terminated());
+    assert_eq!(poll(&mut over, &task), Poll::Ready(()));
+    assert!(over.is_elapsed() && over.is_terminated());
+
+    let mut sleep = clock.timers().sleep(MS);
+    assert_eq!(poll(&mut sleep, &task), Poll::Pending);
+    clock.advance(MS);
+    assert!(sleep.is_elapsed() && !sleep.is_terminated());
+    assert_eq!(poll(&mut sleep, &task), Poll::Ready(()));
+    assert!(sleep.is_terminated());
+    sleep.reset(at(2));
+    assert!(!sleep.is_terminated());
+    assert_eq!(poll(&mut sleep, &task), Poll::Pending);
+    sleep.reset(at(0));
+    assert!(sleep.is_elapsed() && !sleep.is_terminated());
 }
 
 fn a_sleep_can_change_its_task<B: Backend>() {
@@ -921,6 +946,31 @@ fn a_queue_gives_out_what_is_overdue<B: Backend>() {
     assert_eq!(expired(&mut queue, &task), Poll::Ready(Some("later")));
 }
 
+fn a_queue_gives_out_what_is_overdue_first_in_the_order_in_which_it_came<B: Backend>() {
+    let (clock, task) = (starting_at::<B>(at(10)), Probe::new());
+    let mut queue = DelayQueue::new_in(clock.timers());
+    let key = queue.insert_at("reset", at(20));
+    assert_eq!(expired(&mut queue, &task), Poll::Pending);
+
+    // Of these the deadlines decide: the queue has not been polled since.
+    clock.advance(MS * 5);
+    queue.insert_at("third", at(14));
+    queue.insert_at("second", at(11));
+    // Those were over when it was.
+    queue.insert_at("late", at(9));
+    queue.insert_at("latest", at(3));
+    queue.reset_at(&key, at(5));
+    assert_eq!(queue.len(), 5);
+    for value in ["late", "latest", "reset", "second", "third"] {
+        let next = queue.peek().expect("there is one");
+        let Poll::Ready(Some(out)) = queue.poll_expired(&mut task.cx()) else {
+            panic!("all of them are due");
+        };
+        assert_eq!((*out.get_ref(), out.key()), (value, next));
+    }
+    assert_eq!(expired(&mut queue, &task), Poll::Ready(None));
+}
+
 /// Any mutation that changes the answer wakes whoever waits for it.
 fn a_queue_wakes_whoever_waits_when_the_answer_changes<B: Backend>() {
     let mutations: [(&str, Use<u32, B>, u32); 6] = [
@@ -1014,6 +1064,46 @@ fn a_queue_knows_its_keys<B: Backend>() {
     assert!(!queue.contains(&next));
     queue.reserve(10);
     assert!(queue.capacity() >= 10);
+}
+
+fn a_queue_that_is_compacted_knows_its_keys<B: Backend>() {
+    let (clock, task) = (by_hand::<B>(), Probe::new());
+    let mut queue = DelayQueue::new_in(clock.timers());
+    let insert = |queue: &mut DelayQueue<_, B>, ms| queue.insert(ms, MS * ms);
+    let mut keys: Vec<_> = (1..=20).map(|ms| (ms, insert(&mut queue, ms))).collect();
+    // All but every third; twice, so that what has been moved moves again.
+    for round in 0..2 {
+        let mut place = 0;
+        keys.retain(|(_, key)| {
+            place += 1;
+            place % 3 == 0 || queue.try_remove(key).is_none()
+        });
+        queue.compact();
+        assert_eq!((queue.len(), queue.capacity()), (keys.len(), keys.len()));
+        for (ms, key) in &keys {
+            assert!(queue.contains(key), "{ms} in round {round}");
+            assert_eq!(queue.deadline(key), at(*ms));
+        }
+    }
+    let [(first, moved), (last, other)] = keys[..] else {
+        panic!("two are left: {keys:?}");
+    };
+    // Who comes to a place that was given up has a key of his own.
+    let new = insert(&mut queue, 30);
+    assert!(new != moved && new != other);
+    assert_eq!(queue.peek(), Some(moved));
+    queue.reset_at(&moved, at(40));
+    assert_eq!(queue.remove(&other).into_inner(), last);
+    assert!(queue.try_remove(&other).is_none());
+    clock.advance(MS * 40);
+    assert_eq!(expired(&mut queue, &task), Poll::Ready(Some(30)));
+    let Poll::Ready(Some(out)) = queue.poll_expired(&mut task.cx()) else {
+        panic!("its time has come");
+    };
+    assert_eq!((out.key(), out.into_inner()), (moved, first));
+    assert!(!queue.contains(&moved));
+    queue.compact();
+    assert_eq!(queue.capacity(), 0);
 }
 
 fn a_queue_drops_what_it_holds<B: Backend>() {

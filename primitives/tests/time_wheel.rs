@@ -22,6 +22,8 @@ enum Op {
     FireBehind(u64),
     /// Moves the time to the next deadline, and pops everything.
     FireNext,
+    /// Gives up what room is left, and moves entries for it.
+    Compact,
 }
 
 /// A wheel, and what it should be.
@@ -138,8 +140,22 @@ impl Pair {
                     assert!(self.fire(next.max(self.now), usize::MAX));
                 }
             }
+            Op::Compact => self.compact(),
         }
         self.check();
+    }
+
+    fn compact(&mut self) {
+        let Self { wheel, entries, .. } = self;
+        wheel.compact(|number, timer| {
+            let entry = entries.get_mut(number).expect("it is there");
+            assert_ne!(entry.0, timer, "it has moved");
+            entry.0 = timer;
+        });
+        assert!(wheel.capacity() >= wheel.len());
+        let capacity = wheel.capacity();
+        wheel.compact(|_, _| panic!("there is nothing to move any more"));
+        assert_eq!(wheel.capacity(), capacity);
     }
 
     fn check(&self) {
@@ -189,6 +205,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => ahead().prop_map(|ahead| Op::Fire(ahead, usize::MAX)),
         1 => ahead().prop_map(Op::FireBehind),
         2 => Just(Op::FireNext),
+        1 => Just(Op::Compact),
     ]
 }
 

@@ -17,8 +17,10 @@
 
 #![forbid(unsafe_code)]
 
+use alloc::collections::BTreeMap;
 use core::fmt;
 use core::future::Future;
+use core::hash::{Hash, Hasher};
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use core::time::Duration;
@@ -34,11 +36,17 @@ use crate::protocol::{Backend, DefaultBackend};
 /// order in which they were inserted or reset. Inserting, removing and resetting
 /// take constant time.
 ///
+/// A value is *overdue* where its deadline was over when the queue was last polled
+/// before it was inserted or reset. Values that are overdue come out before all
+/// others, in the order in which they were inserted or reset, whatever their
+/// deadlines are.
+///
 /// # Differences
 ///
-/// Other than in `tokio_util::time::DelayQueue`, a [`Key`] never becomes that of
-/// another value, so `remove` with one that has come out answers rightly; `peek` is
-/// exact, `contains` and [`expired`](Self::expired) are additions.
+/// Other than in `tokio_util::time::DelayQueue`, where the order of overdue values
+/// is left open, a [`Key`] never becomes that of another value, so `remove` with one
+/// that has come out answers rightly; `peek` is exact, `contains` and
+/// [`expired`](Self::expired) are additions.
 ///
 /// # Examples
 ///
@@ -61,6 +69,8 @@ pub struct DelayQueue<T, B: Backend = DefaultBackend> {
     /// Until the next deadline, while somebody waits.
     sleep: Sleep<B>,
     serial: u64,
+    /// Where values are now that have been moved, by their serials.
+    moved: BTreeMap<u64, Timer>,
 }
 
 struct Delayed<T> {
@@ -71,10 +81,26 @@ struct Delayed<T> {
 }
 
 /// A value's place in a [`DelayQueue`], from its insertion until it comes out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug)]
 pub struct Key {
+    /// Its place, unless it has been moved since: it is its serial that tells it
+    /// from others.
     timer: Timer,
     serial: u64,
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.serial == other.serial
+    }
+}
+
+impl Eq for Key {}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.serial.hash(state);
+    }
 }
 
 /// A value that has come out of a [`DelayQueue`].
@@ -125,6 +151,7 @@ impl<T, B: Backend> DelayQueue<T, B> {
             wheel: Wheel::new(timers.ticks().now(now)),
             sleep: Sleep::unread(timers.clone(), now),
             serial: 0,
+            moved: BTreeMap::new(),
         }
     }
 
@@ -205,7 +232,7 @@ impl<T, B: Backend> DelayQueue<T, B> {
 
     /// As [`remove`](Self::remove), or `None` where the value has come out.
     pub fn try_remove(&mut self, key: &Key) -> Option<Expired<T>> {
-        let removed = self.contains(key).then(|| self.take(key.timer))?;
+        let removed = self.find(key).map(|timer| self.take(timer))?;
         if self.is_empty() {
             self.wake();
         }
@@ -240,12 +267,10 @@ impl<T, B: Backend> DelayQueue<T, B> {
     /// Panics where the value has come out.
     #[track_caller]
     pub fn reset_at(&mut self, key: &Key, deadline: Instant) {
-        if !self.contains(key) {
-            gone()
-        }
+        let timer = self.find(key).unwrap_or_else(|| gone());
         let tick = self.timers().tick(deadline);
-        self.wheel[key.timer].deadline = deadline;
-        self.wheel.reset(key.timer, tick);
+        self.wheel[timer].deadline = deadline;
+        self.wheel.reset(timer, tick);
         self.hasten(deadline);
     }
 
@@ -257,18 +282,25 @@ impl<T, B: Backend> DelayQueue<T, B> {
     #[track_caller]
     #[must_use]
     pub fn deadline(&self, key: &Key) -> Instant {
-        if !self.contains(key) {
-            gone()
-        }
-        self.wheel[key.timer].deadline
+        let timer = self.find(key).unwrap_or_else(|| gone());
+        self.wheel[timer].deadline
     }
 
     /// Whether a value is in the queue.
     #[must_use]
     pub fn contains(&self, key: &Key) -> bool {
-        self.wheel
-            .get(key.timer)
-            .is_some_and(|delayed| delayed.serial == key.serial && delayed.value.is_some())
+        self.find(key).is_some()
+    }
+
+    /// Where a value is, if it is in the queue.
+    fn find(&self, key: &Key) -> Option<Timer> {
+        let is_at = |timer: &Timer| {
+            let delayed = self.wheel.get(*timer);
+            delayed.is_some_and(|it| it.serial == key.serial && it.value.is_some())
+        };
+        Some(key.timer)
+            .filter(is_at)
+            .or_else(|| self.moved.get(&key.serial).copied())
     }
 
     /// The value that comes out next. Looks at every value of one slot of the wheel.
@@ -351,6 +383,7 @@ impl<T, B: Backend> DelayQueue<T, B> {
     pub fn clear(&mut self) {
         let empty = Wheel::new(self.wheel.now());
         let cleared = core::mem::replace(&mut self.wheel, empty);
+        self.moved.clear();
         self.wake();
         drop(cleared);
     }
@@ -382,9 +415,34 @@ impl<T, B: Backend> DelayQueue<T, B> {
         self.wheel.reserve(additional);
     }
 
-    /// Gives up room that is not needed; all of it where the queue is empty.
+    /// Gives up room that is not needed, as far as no value has to be moved for it;
+    /// all of it where the queue is empty.
     pub fn shrink_to_fit(&mut self) {
         self.wheel.shrink_to_fit();
+    }
+
+    /// Gives up room that is not needed, and moves values for it. Looks at every
+    /// value; keys stay what they are, but to find a value that has been moved takes
+    /// logarithmic time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{DelayQueue, Duration};
+    ///
+    /// let mut queue = DelayQueue::with_capacity(10);
+    /// let first = queue.insert(7, Duration::from_secs(1));
+    /// let last = queue.insert(8, Duration::from_secs(2));
+    /// queue.remove(&first);
+    /// queue.compact();
+    /// assert_eq!(queue.capacity(), 1);
+    /// assert_eq!(queue.remove(&last).into_inner(), 8);
+    /// ```
+    pub fn compact(&mut self) {
+        let moved = &mut self.moved;
+        self.wheel.compact(|delayed, timer| {
+            moved.insert(delayed.serial, timer);
+        });
     }
 
     fn timers(&self) -> &Timers<B> {
@@ -430,6 +488,9 @@ impl<T, B: Backend> DelayQueue<T, B> {
             key,
         };
         self.wheel.remove(timer);
+        if !self.moved.is_empty() {
+            self.moved.remove(&key.serial);
+        }
         expired
     }
 }

@@ -54,7 +54,10 @@ pub struct Sleep<B: Backend = DefaultBackend> {
 enum Stage {
     Created,
     Waiting(Timer),
+    /// Over, and whoever polls has yet to be told.
     Elapsed,
+    /// Over, and told.
+    Told,
 }
 
 impl<B: Backend> Sleep<B> {
@@ -108,7 +111,7 @@ impl<B: Backend> Sleep<B> {
     pub fn is_elapsed(&self) -> bool {
         let deadline = self.timers.tick(self.deadline);
         match self.stage {
-            Stage::Elapsed => true,
+            Stage::Elapsed | Stage::Told => true,
             _ => self
                 .timers
                 .inner
@@ -194,14 +197,17 @@ impl<B: Backend> Future for Sleep<B> {
         let fresh = match stage {
             Stage::Created => true,
             Stage::Waiting(_) => false,
-            Stage::Elapsed => return Poll::Ready(()),
+            Stage::Elapsed | Stage::Told => {
+                *stage = Stage::Told;
+                return Poll::Ready(());
+            }
         };
         let deadline = timers.tick(*deadline);
         let mut call = false;
         let poll = timers.inner.lock.poll(cx, fresh, |section, caller| {
             let state = section.state;
             if deadline <= state.wheel.now() {
-                if let Stage::Waiting(timer) = core::mem::replace(stage, Stage::Elapsed) {
+                if let Stage::Waiting(timer) = core::mem::replace(stage, Stage::Told) {
                     state.remove(timer, section.wakes);
                 }
                 return Poll::Ready(());
@@ -221,6 +227,14 @@ impl<B: Backend> Future for Sleep<B> {
             timers.call_drivers(deadline);
         }
         poll
+    }
+}
+
+/// It is terminated when a poll was ready, until it is reset.
+#[cfg(feature = "futures-core")]
+impl<B: Backend> futures_core::FusedFuture for Sleep<B> {
+    fn is_terminated(&self) -> bool {
+        matches!(self.stage, Stage::Told)
     }
 }
 

@@ -83,7 +83,9 @@ const GLANCE: usize = 32;
 /// assert_eq!(wheel.pop(1 << 50), Some(late));
 /// ```
 pub struct Wheel<D> {
-    levels: [Level; LEVELS],
+    /// None before the first entry, then all of them: they are some kilobytes, which
+    /// are not to be moved through somebody's stack.
+    levels: Vec<Level>,
     /// Which levels are occupied, a bit each.
     occupied: u16,
     slab: Vec<Entry<D>>,
@@ -101,7 +103,7 @@ pub struct Wheel<D> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timer(u32);
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Level {
     /// Which slots are occupied, a bit each.
     occupied: u64,
@@ -136,12 +138,8 @@ impl<D> Wheel<D> {
     /// An empty wheel, at the given time.
     #[must_use]
     pub const fn new(now: u64) -> Self {
-        const EMPTY: Level = Level {
-            occupied: 0,
-            slots: [List::EMPTY; SLOTS],
-        };
         Self {
-            levels: [EMPTY; LEVELS],
+            levels: Vec::new(),
             occupied: 0,
             slab: Vec::new(),
             free: NONE,
@@ -186,6 +184,66 @@ impl<D> Wheel<D> {
         if self.is_empty() {
             self.slab.clear();
             self.free = NONE;
+            self.levels = Vec::new();
+        }
+        self.slab.shrink_to_fit();
+    }
+
+    /// Moves entries from the end of the room to places that are free, and gives up
+    /// what is then left over. Tells of each entry that has moved, with its new
+    /// place. Looks at every entry.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::wheel::Wheel;
+    ///
+    /// let mut wheel = Wheel::new(0);
+    /// let (first, mut last) = (wheel.insert(1, "first"), wheel.insert(2, "last"));
+    /// wheel.remove(first);
+    /// wheel.compact(|data, place| {
+    ///     assert_eq!(*data, "last");
+    ///     last = place;
+    /// });
+    /// assert_eq!(wheel.pop(2), Some(last));
+    /// ```
+    pub fn compact(&mut self, mut moved: impl FnMut(&mut D, Timer)) {
+        let mut holes = Vec::new();
+        let mut free = core::mem::replace(&mut self.free, NONE);
+        while free != NONE {
+            let entry = self.entry(free);
+            // Of no entry that is in use: it is known by that below.
+            entry.previous = UNLISTED;
+            if (free as usize) < self.len {
+                holes.push(free);
+            }
+            free = self.slab[free as usize].next;
+        }
+        while self.slab.len() > self.len {
+            let Some(entry) = self.slab.pop() else { break };
+            if entry.previous == UNLISTED {
+                continue;
+            }
+            let hole = holes.pop().expect("as many entries are free as are short");
+            let Entry {
+                deadline,
+                previous,
+                next,
+                ..
+            } = entry;
+            *self.entry(hole) = entry;
+            if next != UNLISTED {
+                let place = self.place(deadline);
+                match previous {
+                    NONE => self.list(place).first = hole,
+                    previous => self.entry(previous).next = hole,
+                }
+                match next {
+                    NONE => self.list(place).last = hole,
+                    next => self.entry(next).previous = hole,
+                }
+            }
+            moved(&mut self.entry(hole).data, Timer(hole));
         }
         self.slab.shrink_to_fit();
     }
@@ -427,10 +485,18 @@ impl<D> Wheel<D> {
         }
     }
 
+    #[cold]
+    fn make_levels(&mut self) {
+        self.levels.resize(LEVELS, Level::EMPTY);
+    }
+
     /// Puts an entry at the end of the slot that its deadline says.
     #[inline]
     fn link(&mut self, index: u32) {
         let place = self.place(self.entry_ref(index).deadline);
+        if self.levels.is_empty() {
+            self.make_levels();
+        }
         let level = &mut self.levels[place.level];
         level.occupied |= 1 << place.slot;
         self.occupied |= 1 << place.level;
@@ -481,6 +547,13 @@ impl<D> Wheel<D> {
             self.occupied &= !(1 << level);
         }
     }
+}
+
+impl Level {
+    const EMPTY: Self = Self {
+        occupied: 0,
+        slots: [List::EMPTY; SLOTS],
+    };
 }
 
 impl List {

@@ -98,7 +98,7 @@ pub(crate) struct Actor<B: BlockingBackend> {
 }
 
 struct Queue<B: BlockingBackend> {
-    queue: Box<DelayQueue<Value, B>>,
+    queue: DelayQueue<Value, B>,
     keys: Vec<Key>,
 }
 
@@ -109,11 +109,9 @@ impl Change {
 }
 
 impl<B: BlockingBackend> Queue<B> {
-    /// Made in a frame of its own, as the clock is.
-    #[inline(never)]
     fn new(clock: &VirtualClock<B>) -> Self {
         Self {
-            queue: Box::new(DelayQueue::new_in(clock.timers())),
+            queue: DelayQueue::new_in(clock.timers()),
             keys: Vec::new(),
         }
     }

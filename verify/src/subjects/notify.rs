@@ -157,9 +157,13 @@ impl<B: BlockingBackend> Subject for NotifyOn<B> {
     }
 }
 
-/// What a notify is, one operation at a time. Which of several waits is
-/// notified first is left open: that it is the first, or the last, is pinned by
-/// tests; here it would need to be known when each took its place.
+/// What a notify is, one operation at a time: the first in the queue is notified,
+/// or the last.
+///
+/// A wait takes its place in the queue, or the permit, when it begins. One that was
+/// created before all were notified, and polled after it, has taken neither; so
+/// where there is a permit, it may be left. The places of those who wait for the
+/// gate are open, since they take new ones on the way.
 pub(crate) struct NotifySpec;
 
 /// Its state.
@@ -171,48 +175,79 @@ pub(crate) struct State {
     open: bool,
     /// The waits going on, by participant.
     waits: Vec<(usize, Wait)>,
+    /// Those of them who are in the queue, in order, but for those who wait for the
+    /// gate.
+    queue: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Wait {
     calls: usize,
-    granted: bool,
+    granted: Option<End>,
     /// It waits for the gate, and takes notifications on the way.
     until: bool,
     /// It has been notified, or has begun, with the gate open.
     due: bool,
 }
 
+/// Which of those who wait was notified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum End {
+    First,
+    Last,
+}
+
 impl State {
     /// The states after one is notified.
-    fn notified(&self) -> Vec<Self> {
-        let mut next = vec![Self {
-            permit: true,
-            ..self.clone()
+    fn notified(&self, end: End) -> Vec<Self> {
+        let next = match end {
+            End::First => self.queue.first(),
+            End::Last => self.queue.last(),
+        };
+        let mut states = vec![match next {
+            Some(&who) => self.granted(who, end),
+            None => Self {
+                permit: true,
+                ..self.clone()
+            },
         }];
-        for (index, (_, wait)) in self.waits.iter().enumerate() {
-            if !wait.granted && wait.calls == self.calls {
-                let mut state = self.clone();
-                state.waits[index].1.granted = true;
-                state.waits[index].1.due = self.open;
-                next.push(state);
+        for &(who, wait) in &self.waits {
+            if wait.until && wait.granted.is_none() && wait.calls == self.calls {
+                states.push(self.granted(who, end));
             }
         }
-        next.extend(self.swallowed());
+        states.extend(self.swallowed());
+        states
+    }
+
+    fn granted(&self, who: usize, end: End) -> Self {
+        let mut next = self.clone();
+        next.queue.retain(|&waiter| waiter != who);
+        for (owner, wait) in &mut next.waits {
+            if *owner == who {
+                wait.granted = Some(end);
+                wait.due = self.open;
+            }
+        }
         next
     }
 
     /// The state after a wait for the gate has taken a notification, or the
     /// permit, for nothing.
     fn swallowed(&self) -> Option<Self> {
-        let until = self.waits.iter().any(|(_, wait)| wait.until);
-        until.then(|| Self {
+        self.has_until().then(|| Self {
             permit: false,
             ..self.clone()
         })
     }
 
+    /// Whether somebody waits for the gate.
+    fn has_until(&self) -> bool {
+        self.waits.iter().any(|(_, wait)| wait.until)
+    }
+
     fn take(&mut self, who: usize) -> Option<Wait> {
+        self.queue.retain(|&waiter| waiter != who);
         let index = self.waits.iter().position(|&(owner, _)| owner == who)?;
         Some(self.waits.remove(index).1)
     }
@@ -235,29 +270,38 @@ impl Spec for NotifySpec {
     }
 
     /// A wait for the gate looks at it when it begins and when it is notified:
-    /// who opens it and tells nobody wakes nobody.
+    /// who opens it and tells nobody wakes nobody. Who is not in the queue is owed
+    /// the permit.
     fn is_due(&self, state: &State, call: Call<'_, Op>) -> bool {
+        let own = state.waits.iter().find(|&&(who, _)| who == call.who);
         match call.op {
-            Op::WaitUntil => state
-                .waits
-                .iter()
-                .any(|&(who, wait)| who == call.who && wait.due),
-            _ => !self.step(state, call).is_empty(),
+            Op::WaitUntil => own.is_some_and(|(_, wait)| wait.due),
+            _ => !self.step(state, call).is_empty() || own.is_some() && state.permit,
         }
     }
 
     fn begin(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         let mut next = state.clone();
+        let until = *call.op == Op::WaitUntil;
         let wait = Wait {
             calls: state.calls,
-            granted: false,
-            until: *call.op == Op::WaitUntil,
+            granted: None,
+            until,
             due: state.open,
         };
         next.waits.push((call.who, wait));
         next.waits.sort_by_key(|&(who, _)| who);
-        let swallowed = next.swallowed();
-        [next].into_iter().chain(swallowed).collect()
+        if until {
+            let swallowed = next.swallowed();
+            return [next].into_iter().chain(swallowed).collect();
+        }
+        if !state.permit {
+            next.queue.push(call.who);
+            return vec![next];
+        }
+        let mut taken = next.granted(call.who, End::First);
+        taken.permit = false;
+        vec![taken, next]
     }
 
     /// A wait that was notified alone hands it on.
@@ -266,18 +310,20 @@ impl Spec for NotifySpec {
             return self.effects(state, call);
         }
         let mut next = state.clone();
-        match next.take(call.who) {
-            Some(wait) if wait.granted => next.notified(),
-            _ => vec![next],
+        match next.take(call.who).and_then(|wait| wait.granted) {
+            Some(end) => next.notified(end),
+            None => vec![next],
         }
     }
 
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Option<usize>)> {
         let mut next = state.clone();
         let outcomes = match call.op {
-            Op::NotifyOne | Op::NotifyLast => state.notified(),
+            Op::NotifyOne => state.notified(End::First),
+            Op::NotifyLast => state.notified(End::Last),
             Op::NotifyWaiters => {
                 next.calls += 1;
+                next.queue.clear();
                 for (_, wait) in &mut next.waits {
                     wait.due |= state.open;
                 }
@@ -287,8 +333,11 @@ impl Spec for NotifySpec {
                 next.open = true;
                 vec![next]
             }
+            Op::Waiting if !state.has_until() => {
+                return vec![(state.clone(), Some(state.queue.len()))];
+            }
             Op::Waiting | Op::Granted => {
-                // How many of those who wait have taken their places is open.
+                // Who found the permit was never in the queue.
                 let counts = 0..=state.waits.len();
                 return counts.map(|n| (state.clone(), Some(n))).collect();
             }
@@ -297,11 +346,7 @@ impl Spec for NotifySpec {
                 _ => Vec::new(),
             },
             Op::Notified | Op::Enabled | Op::NotifiedOwned => match next.take(call.who) {
-                Some(wait) if wait.granted || wait.calls != state.calls => vec![next],
-                Some(_) if state.permit => {
-                    next.permit = false;
-                    vec![next]
-                }
+                Some(wait) if wait.granted.is_some() || wait.calls != state.calls => vec![next],
                 _ => Vec::new(),
             },
         };

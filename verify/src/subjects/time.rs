@@ -26,10 +26,6 @@ pub(crate) fn tick(instant: Instant) -> u64 {
 }
 
 /// A clock at its origin, whose ticks are those of its timers.
-///
-/// A wheel is some kilobytes large, and on its way to its place it stands on the
-/// stack, which is short under loom: so it is made in a frame of its own.
-#[inline(never)]
 pub(crate) fn by_hand<B: BlockingBackend>() -> VirtualClock<B> {
     VirtualClock::new_in(Instant::ORIGIN, Advance::ByHand, ticks(1))
 }
@@ -39,9 +35,6 @@ pub(crate) const FAR: u64 = 70;
 
 /// The plans of what waits for a clock, where it takes so many participants for
 /// something to happen: these, and one more.
-///
-/// None for accesses: the wheel does not fit the stacks that loom gives a model, and
-/// it stands under a lock that has been explored.
 pub(crate) fn plans(mode: Mode, profile: Profile, least: usize) -> Vec<Plan> {
     let plan = Plan::of(mode, profile);
     let with = |participants, operations, total, unusual, hostile| Plan {
@@ -62,7 +55,11 @@ pub(crate) fn plans(mode: Mode, profile: Profile, least: usize) -> Vec<Plan> {
         (Steps, Profile::Quick) => vec![with(least, 2, 3, 1, true), with(most, 1, most, 0, false)],
         (Steps, _) => vec![with(least, 3, 5, 2, true), with(most, 2, most + 1, 1, true)],
         (Sections, Profile::Quick) => vec![with(least, 1, 2, 0, false)],
-        (Sections, _) => vec![with(least, 1, least, 1, true)],
+        (Accesses, Profile::Quick) => vec![Plan {
+            preemptions: Some(1),
+            ..with(least, 1, 2, 0, false)
+        }],
+        (Sections | Accesses, _) => vec![with(least, 1, least, 1, true)],
         (Exhaustive, Profile::Quick) if most > 3 => vec![with(least, 2, 3, 1, false)],
         (Exhaustive, Profile::Quick) => {
             vec![with(least, 2, 3, 1, false), with(most, 1, 3, 0, false)]
@@ -73,7 +70,6 @@ pub(crate) fn plans(mode: Mode, profile: Profile, least: usize) -> Vec<Plan> {
         (Exhaustive, Profile::Deep) => {
             vec![with(least, 3, 5, 2, true), with(most, 2, most + 1, 1, true)]
         }
-        (Accesses, _) => Vec::new(),
         (Random | Pct, Profile::Quick) => vec![Plan {
             drawn: Some(50),
             ..drawn

@@ -189,6 +189,7 @@ const TABLE: [(&str, &str, &[Absent]); 13] = [
         include_str!("../../../primitives/src/time/delay_queue.rs"),
         &[
             ("capacity", Alone),
+            ("compact", Alone),
             ("get_mut", Alone),
             ("get_ref", Constant),
             ("insert", Runs("insert_1")),
