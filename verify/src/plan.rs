@@ -211,7 +211,7 @@ impl Plan {
             (Mode::Random | Mode::Pct, Quick) => some(bound(4, 8, 8, true), 300, 50),
             (Mode::Random | Mode::Pct, Full) => some(bound(5, 10, 10, true), 5_000, 200),
             (Mode::Random | Mode::Pct, Deep) => some(bound(6, 12, 12, true), 50_000, 500),
-            (Mode::Threads, Quick) => some(bound(3, 6, 6, true), 100, 50),
+            (Mode::Threads, Quick) => some(bound(3, 6, 6, true), 50, 50),
             (Mode::Threads, Full) => some(bound(3, 6, 6, true), 2_000, 200),
             (Mode::Threads, Deep) => some(bound(4, 8, 8, true), 20_000, 500),
         }

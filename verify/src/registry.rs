@@ -32,33 +32,26 @@ pub(crate) struct Planted {
     pub(crate) named: Named,
     /// The class it must be caught in; none where it must pass.
     pub(crate) expected: Option<Class>,
-    /// Where it is hunted, and with how many operations at most.
-    hunt: Hunt,
+    /// With how many operations at most it is hunted.
+    total: usize,
 }
 
-/// Where a specimen is hunted, and with how many operations at most.
-type Hunt = (Mode, usize);
-
-/// Where races of accesses to memory are seen too.
-const MEMORY: Hunt = (Mode::Sections, 3);
-/// Where a choice is a section, for what has all its state under its lock.
-const SECTIONS: Hunt = (Mode::Exhaustive, 3);
-
 impl Planted {
-    /// How it is hunted. What must pass takes every program, and goes where that
-    /// is cheapest.
+    /// How it is hunted: where races of accesses to memory are seen if that is what it
+    /// must be caught for, and else where a choice is a section, which is cheapest.
     pub(crate) fn mode(&self) -> Mode {
         match self.expected {
-            Some(_) => self.hunt.0,
-            None => Mode::Exhaustive,
+            Some(Class::Race) => Mode::Sections,
+            _ => Mode::Exhaustive,
         }
     }
 
     /// Which programs it is hunted with.
     pub(crate) fn plan(&self) -> Plan {
         let mut plan = Plan::of(self.mode(), Profile::Quick);
-        plan.bound.total = self.hunt.1;
-        plan.bound.operations = self.hunt.1 - 1;
+        plan.bound.total = self.total;
+        plan.bound.operations = self.total - 1;
+        plan.bound.unusual = self.total;
         plan
     }
 }
@@ -181,44 +174,27 @@ pub(crate) fn subjects() -> Vec<Named> {
 #[must_use]
 pub(crate) fn specimens() -> Vec<Planted> {
     let mut all = Vec::new();
-    let longer = (Mode::Exhaustive, 4);
-    let longest = (Mode::Exhaustive, 5);
     let once_cells = once_cell::Fault::ALL;
     let set_onces = set_once::Fault::ALL;
-    all.extend(plant(
-        "oneshot",
-        MEMORY,
-        oneshot::Fault::ALL,
-        oneshot::Specimen,
-    ));
-    all.extend(plant("notify", SECTIONS, notify::ALL, notify::Specimen));
-    all.extend(plant("mutex", longer, mutex::ALL, mutex::Specimen));
-    all.extend(plant("condvar", longest, condvar::ALL, condvar::Specimen));
-    all.extend(plant("rwlock", longer, rwlock::ALL, rwlock::Specimen));
-    all.extend(plant(
-        "semaphore",
-        SECTIONS,
-        semaphore::ALL,
-        semaphore::Specimen,
-    ));
-    all.extend(plant(
-        "barrier",
-        MEMORY,
-        barrier::Fault::ALL,
-        barrier::Specimen,
-    ));
-    all.extend(plant("once-cell", MEMORY, once_cells, once_cell::Specimen));
-    all.extend(plant("set-once", MEMORY, set_onces, set_once::Specimen));
-    all.extend(plant("sleep", longer, sleep::ALL, sleep::Specimen));
-    all.extend(plant("timeout", longer, timeout::ALL, timeout::Specimen));
-    all.extend(plant("task", MEMORY, task::ALL, task::Specimen));
+    all.extend(plant("oneshot", 3, oneshot::Fault::ALL, oneshot::Specimen));
+    all.extend(plant("notify", 3, notify::ALL, notify::Specimen));
+    all.extend(plant("mutex", 4, mutex::ALL, mutex::Specimen));
+    all.extend(plant("condvar", 5, condvar::ALL, condvar::Specimen));
+    all.extend(plant("rwlock", 4, rwlock::ALL, rwlock::Specimen));
+    all.extend(plant("semaphore", 3, semaphore::ALL, semaphore::Specimen));
+    all.extend(plant("barrier", 3, barrier::Fault::ALL, barrier::Specimen));
+    all.extend(plant("once-cell", 3, once_cells, once_cell::Specimen));
+    all.extend(plant("set-once", 3, set_onces, set_once::Specimen));
+    all.extend(plant("sleep", 4, sleep::ALL, sleep::Specimen));
+    all.extend(plant("timeout", 4, timeout::ALL, timeout::Specimen));
+    all.extend(plant("task", 3, task::ALL, task::Specimen));
     all
 }
 
-/// The specimens of one subject.
+/// The specimens of one subject, hunted with so many operations at most.
 fn plant<F, S: Family, const N: usize>(
     subject: &str,
-    hunt: Hunt,
+    total: usize,
     faults: [(&'static str, F, Option<Class>); N],
     specimen: fn(F) -> S,
 ) -> [Planted; N] {
@@ -232,7 +208,7 @@ fn plant<F, S: Family, const N: usize>(
             entry: Box::new(Of(specimen(fault))),
         },
         expected,
-        hunt,
+        total,
     })
 }
 
