@@ -28,7 +28,6 @@ use super::timers::{Inner, Source};
 use super::{Clock, RealClock, Timers};
 use crate::protocol::SharedBackend;
 
-#[cfg(not(loom))]
 impl Timers {
     /// Timers on the real clock, driven by a thread of their own: it starts when
     /// a sleep waits and they have no other [driver](Self::driver), and ends when
@@ -36,9 +35,18 @@ impl Timers {
     ///
     /// Their granularity is 2^16 ns, 66 µs: about what a system is late anyway when
     /// it wakes a thread by time.
+    #[cfg(not(loom))]
     #[must_use]
     pub fn threaded() -> Self {
         Self::threaded_in(DEFAULT_GRANULARITY)
+    }
+
+    /// Timers on the real clock, to be driven by a [driver](Self::driver): nothing of
+    /// a model outlives it, so there is no thread of their own.
+    #[cfg(loom)]
+    #[must_use]
+    pub fn threaded() -> Self {
+        Self::new(RealClock)
     }
 }
 
