@@ -208,7 +208,7 @@ impl Plan {
                 preemptions: Some(3),
                 ..every(bound(2, 4, 4, true))
             },
-            (Mode::Random | Mode::Pct, Quick) => some(bound(4, 8, 8, true), 300, 50),
+            (Mode::Random | Mode::Pct, Quick) => some(bound(4, 8, 8, true), 200, 50),
             (Mode::Random | Mode::Pct, Full) => some(bound(5, 10, 10, true), 5_000, 200),
             (Mode::Random | Mode::Pct, Deep) => some(bound(6, 12, 12, true), 50_000, 500),
             (Mode::Threads, Quick) => some(bound(3, 6, 6, true), 50, 50),

@@ -110,7 +110,12 @@ pub(crate) fn subjects() -> Vec<Named> {
         Named {
             name: "semaphore".to_owned(),
             about: "reveille::Semaphore, first come, first served",
-            entry: Box::new(Of(Semaphores)),
+            entry: Box::new(Of(Semaphores(0))),
+        },
+        Named {
+            name: "semaphore-bounded".to_owned(),
+            about: "reveille::Semaphore, overtaken twice at most",
+            entry: Box::new(Of(Semaphores(2))),
         },
         Named {
             name: "set-once".to_owned(),

@@ -35,11 +35,13 @@ pub(crate) enum Fault {
     ChecksThenRegisters,
     /// A notification of all leaves a permit.
     AllLeavePermit,
+    /// Whoever came last goes first.
+    LastGoesFirst,
 }
 
 /// Every one, with its name and the class it must be caught in: none for those
 /// that must pass.
-pub(crate) const ALL: [(&str, Fault, Option<Class>); 7] = [
+pub(crate) const ALL: [(&str, Fault, Option<Class>); 8] = [
     ("plain", Fault::None, None),
     (
         "grant-swallowed",
@@ -67,6 +69,11 @@ pub(crate) const ALL: [(&str, Fault, Option<Class>); 7] = [
         Fault::AllLeavePermit,
         Some(Class::WrongResult),
     ),
+    (
+        "last-goes-first",
+        Fault::LastGoesFirst,
+        Some(Class::WrongResult),
+    ),
 ];
 
 /// Lets tasks wait for an event.
@@ -79,6 +86,7 @@ pub(crate) struct Notify<B: BlockingBackend> {
 
 #[derive(Default)]
 struct State {
+    last_goes_first: bool,
     permit: bool,
     queue: Vec<Wait>,
     /// The number of the next to come.
@@ -100,8 +108,12 @@ enum Grant {
 
 impl State {
     fn grant(&mut self, grant: Grant) -> Option<Option<Waker>> {
-        let mut waiting = self.queue.iter_mut();
-        let wait = waiting.find(|wait| wait.grant == Grant::None)?;
+        let waits = self.queue.iter_mut();
+        let mut waiting = waits.filter(|wait| wait.grant == Grant::None);
+        let wait = match self.last_goes_first {
+            true => waiting.next_back()?,
+            false => waiting.next()?,
+        };
         wait.grant = grant;
         Some(wait.waker.take())
     }
@@ -125,7 +137,13 @@ impl<B: BlockingBackend> Notify<B> {
         Arc::new(Self {
             fault,
             leaves_permit,
-            lock: StateLock::new_in(Bits::EMPTY, State::default()),
+            lock: StateLock::new_in(
+                Bits::EMPTY,
+                State {
+                    last_goes_first: fault == Fault::LastGoesFirst,
+                    ..State::default()
+                },
+            ),
         })
     }
 

@@ -78,7 +78,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
     type Actor = Actor<B>;
 
     fn spec(&self) -> SemaphoreSpec {
-        SemaphoreSpec
+        SemaphoreSpec { bound: 0 }
     }
 
     /// Always three parts: two who acquire, and one who releases and closes. Two

@@ -13,22 +13,34 @@ use crate::program::Step;
 use crate::spec::{Call, Spec};
 use crate::subject::{Family, Offer, Role, Started, Subject};
 
-/// `Semaphore` over every backend, with one permit to begin with.
-pub(crate) struct Semaphores;
+/// `Semaphore` over every backend, with one permit to begin with, and a bound on
+/// overtaking.
+pub(crate) struct Semaphores(pub(crate) u16);
 
 impl Family for Semaphores {
     type On<B: BlockingBackend> = SemaphoreOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
-        SemaphoreOn(std::marker::PhantomData)
+        SemaphoreOn {
+            bound: self.0,
+            backend: std::marker::PhantomData,
+        }
     }
 
+    /// With a bound or without one it is the same under the real lock, and so are its
+    /// accesses to memory: in quick, that is explored once.
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
-        queueing(mode, profile)
+        match (mode, profile) {
+            (Mode::Sections | Mode::Accesses, Profile::Quick) if self.0 > 0 => Vec::new(),
+            _ => queueing(mode, profile),
+        }
     }
 }
 
-pub(crate) struct SemaphoreOn<B>(std::marker::PhantomData<fn() -> B>);
+pub(crate) struct SemaphoreOn<B> {
+    bound: u16,
+    backend: std::marker::PhantomData<fn() -> B>,
+}
 
 /// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +88,9 @@ impl<B: BlockingBackend> Subject for SemaphoreOn<B> {
     type Actor = Actor<B>;
 
     fn spec(&self) -> SemaphoreSpec {
-        SemaphoreSpec
+        SemaphoreSpec {
+            bound: usize::from(self.bound),
+        }
     }
 
     fn roles(&self, participants: usize) -> Vec<Role<Op>> {
@@ -122,7 +136,7 @@ impl<B: BlockingBackend> Subject for SemaphoreOn<B> {
     }
 
     fn actors(&self, participants: usize) -> Vec<Actor<B>> {
-        let semaphore = Arc::new(Semaphore::new_in(1, 0));
+        let semaphore = Arc::new(Semaphore::new_in(1, self.bound));
         (0..participants)
             .map(|_| Actor {
                 semaphore: semaphore.clone(),
@@ -240,7 +254,14 @@ fn tried<B: BlockingBackend>(
 
 /// What a semaphore is, one operation at a time: first come, first served, and
 /// whoever can be served is, at once.
-pub(crate) struct SemaphoreSpec;
+///
+/// With a bound above 0, permits are left to whoever comes first, and the first in
+/// the queue is overtaken so many times at most. When between its grant and its next
+/// poll a waiter came by its permits is not to be seen from outside: it takes them
+/// when it is ready, and until then others may find them gone.
+pub(crate) struct SemaphoreSpec {
+    pub(crate) bound: usize,
+}
 
 /// Its state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -250,6 +271,8 @@ pub(crate) struct State {
     closed: bool,
     /// The requests going on, in order.
     waits: Vec<Wait>,
+    /// How many times the first that has no answer was overtaken.
+    overtaken: usize,
     /// What is held, and by whom.
     held: Vec<(usize, usize)>,
 }
@@ -270,17 +293,16 @@ pub(crate) enum Answer {
 }
 
 impl State {
-    /// Grants in order what can be granted.
-    fn serve(&mut self) {
-        for wait in &mut self.waits {
-            if wait.answer.is_some() {
-                continue;
-            }
-            if self.free < wait.least {
+    /// Grants in order what can be granted, to so many at most.
+    fn serve(&mut self, at_most: usize) {
+        let free = &mut self.free;
+        let unanswered = self.waits.iter_mut().filter(|wait| wait.answer.is_none());
+        for wait in unanswered.take(at_most) {
+            if *free < wait.least {
                 return;
             }
-            let granted = self.free.min(wait.most);
-            self.free -= granted;
+            let granted = (*free).min(wait.most);
+            *free -= granted;
             wait.answer = Some(Answer::Granted(granted));
         }
     }
@@ -289,15 +311,40 @@ impl State {
         let paid = permits.min(self.debt);
         self.debt -= paid;
         self.free += permits - paid;
-        self.serve();
     }
 
-    fn is_queued(&self) -> bool {
-        self.waits.iter().any(|wait| wait.answer.is_none())
+    /// Who is first in the queue.
+    fn first(&self) -> Option<usize> {
+        let mut waits = self.waits.iter();
+        waits
+            .find(|wait| wait.answer.is_none())
+            .map(|wait| wait.who)
+    }
+
+    /// The state in which somebody has taken permits, and how many, if there are
+    /// enough and the bound lets him.
+    fn takes(&self, who: usize, least: usize, most: usize, bound: usize) -> Option<(Self, usize)> {
+        if self.free < least {
+            return None;
+        }
+        let mut next = self.clone();
+        if self.first().is_some_and(|first| first != who) {
+            if self.overtaken >= bound {
+                return None;
+            }
+            next.overtaken += 1;
+        }
+        next.leave(who);
+        let taken = self.free.min(most);
+        next.free -= taken;
+        Some((next, taken))
     }
 
     fn leave(&mut self, who: usize) -> Option<Wait> {
         let index = self.waits.iter().position(|wait| wait.who == who)?;
+        if self.first() == Some(who) {
+            self.overtaken = 0;
+        }
         Some(self.waits.remove(index))
     }
 
@@ -305,6 +352,21 @@ impl State {
     fn drop_held(&mut self, who: usize) -> Option<usize> {
         let index = self.held.iter().rposition(|&(owner, _)| owner == who)?;
         Some(self.held.remove(index).1)
+    }
+}
+
+impl SemaphoreSpec {
+    /// Where nobody may overtake, whoever can be served is.
+    fn served(&self, mut state: State) -> State {
+        if self.bound == 0 {
+            state.serve(usize::MAX);
+        }
+        state
+    }
+
+    /// Whether permits may be gone that a waiter will be seen to have.
+    fn hides(&self, state: &State) -> bool {
+        self.bound > 0 && state.first().is_some()
     }
 }
 
@@ -336,8 +398,14 @@ impl Spec for SemaphoreSpec {
             most,
             answer: state.closed.then_some(Answer::Closed),
         });
-        next.serve();
-        vec![next]
+        vec![self.served(next)]
+    }
+
+    /// Permits are owed to the first; what others may take, they need not be given.
+    fn is_due(&self, state: &State, call: Call<'_, Op>) -> bool {
+        let behind = state.first().is_some_and(|first| first != call.who);
+        let answered = |wait: &Wait| wait.who == call.who && wait.answer.is_some();
+        !self.step(state, call).is_empty() && (!behind || state.waits.iter().any(answered))
     }
 
     fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
@@ -345,42 +413,63 @@ impl Spec for SemaphoreSpec {
             return self.effects(state, call);
         }
         let mut next = state.clone();
-        match next.leave(call.who).and_then(|wait| wait.answer) {
-            Some(Answer::Granted(permits)) => next.give_back(permits),
-            _ => next.serve(),
+        if let Some(Answer::Granted(permits)) = next.leave(call.who).and_then(|wait| wait.answer) {
+            next.give_back(permits);
         }
-        vec![next]
+        vec![self.served(next)]
     }
 
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
         let mut next = state.clone();
         let ret = match *call.op {
-            Op::Acquire(..) | Op::Blocking => match next.leave(call.who) {
-                Some(Wait {
+            Op::Acquire(..) | Op::Blocking => {
+                let wait = state.waits.iter().find(|wait| wait.who == call.who);
+                let Some(&Wait {
                     least,
                     most,
-                    answer: Some(Answer::Granted(permits)),
+                    answer,
                     ..
-                }) => {
-                    if *call.op == Op::Acquire(least, most) && least == most {
-                        next.held.push((call.who, permits));
-                        Ret::Acquired(permits)
-                    } else {
-                        Ret::Number(permits)
+                }) = wait
+                else {
+                    return Vec::new();
+                };
+                let granted = match answer {
+                    Some(Answer::Granted(permits)) => {
+                        next.leave(call.who);
+                        permits
                     }
+                    Some(Answer::Closed) => {
+                        next.leave(call.who);
+                        return vec![(next, Ret::Closed)];
+                    }
+                    None => match state.takes(call.who, least, most, self.bound) {
+                        Some((taken, permits)) if self.bound > 0 => {
+                            next = taken;
+                            permits
+                        }
+                        _ => return Vec::new(),
+                    },
+                };
+                if *call.op == Op::Acquire(least, most) && least == most {
+                    next.held.push((call.who, granted));
+                    Ret::Acquired(granted)
+                } else {
+                    Ret::Number(granted)
                 }
-                Some(Wait {
-                    answer: Some(Answer::Closed),
-                    ..
-                }) => Ret::Closed,
-                _ => return Vec::new(),
-            },
+            }
             Op::Try(_) if state.closed => Ret::Closed,
-            Op::Try(permits) if state.is_queued() || state.free < permits => Ret::NoPermits,
             Op::Try(permits) => {
-                next.free -= permits;
+                let refused = (state.clone(), Ret::NoPermits);
+                let taken = state.takes(call.who, permits, permits, self.bound);
+                let Some((mut next, permits)) = taken else {
+                    return vec![refused];
+                };
                 next.held.push((call.who, permits));
-                Ret::Acquired(permits)
+                let taken = (next, Ret::Acquired(permits));
+                return match self.hides(state) {
+                    true => vec![taken, refused],
+                    false => vec![taken],
+                };
             }
             Op::Release | Op::SplitMerge => match next.drop_held(call.who) {
                 Some(permits) => {
@@ -398,25 +487,54 @@ impl Spec for SemaphoreSpec {
                 Ret::Unit
             }
             Op::Forget => {
-                let forgotten = state.free.min(1);
-                next.free -= forgotten;
-                Ret::Number(forgotten)
+                let forgotten = |number| {
+                    let mut next = state.clone();
+                    next.free -= number;
+                    (next, Ret::Number(number))
+                };
+                let number = state.free.min(1);
+                return match self.hides(state) && number > 0 {
+                    true => vec![forgotten(number), forgotten(0)],
+                    false => vec![forgotten(number)],
+                };
             }
             Op::Shrink => {
-                match state.free {
-                    0 => next.debt += 1,
-                    _ => next.free -= 1,
+                let mut owed = state.clone();
+                owed.debt += 1;
+                if state.free == 0 {
+                    return vec![(owed, Ret::Unit)];
+                }
+                next.free -= 1;
+                if self.hides(state) {
+                    return vec![(next, Ret::Unit), (owed, Ret::Unit)];
                 }
                 Ret::Unit
             }
+            // Whoever was granted his permits before it has them.
             Op::Close => {
-                next.closed = true;
-                for wait in &mut next.waits {
-                    wait.answer.get_or_insert(Answer::Closed);
-                }
-                Ret::Unit
+                let most = if self.hides(state) {
+                    state.waits.len()
+                } else {
+                    0
+                };
+                let closed = |served| {
+                    let mut next = state.clone();
+                    next.serve(served);
+                    next.closed = true;
+                    next.overtaken = 0;
+                    for wait in &mut next.waits {
+                        wait.answer.get_or_insert(Answer::Closed);
+                    }
+                    (next, Ret::Unit)
+                };
+                return (0..=most).map(closed).collect();
             }
             Op::IsClosed => Ret::Is(state.closed),
+            Op::Available if self.hides(state) => {
+                return (0..=state.free)
+                    .map(|n| (state.clone(), Ret::Number(n)))
+                    .collect();
+            }
             Op::Available => Ret::Number(state.free),
             // A request that was answered at once was never in the queue, which
             // cannot be told here from one that was answered in it.
@@ -426,6 +544,6 @@ impl Spec for SemaphoreSpec {
                     .collect();
             }
         };
-        vec![(next, ret)]
+        vec![(self.served(next), ret)]
     }
 }
