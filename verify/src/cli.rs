@@ -31,12 +31,13 @@ use crate::worker::{self, Process};
 #[derive(Debug, Parser)]
 #[command(name = "cargo verify", disable_version_flag = true)]
 struct Cli {
-    /// What to run, by the names of `--list`, or `time` for all that is timed; by
-    /// default all subjects
+    /// What to run, by the names of `--list`: subjects, specimens, or `time` and
+    /// `executor` for all that belongs there; by default everything
     #[arg(value_name = "SUBJECT")]
     subjects: Vec<String>,
 
-    /// Run only this engine: sequential, loom, shuttle or stress (repeatable)
+    /// Run subjects only under this engine: sequential, loom, shuttle or stress
+    /// (repeatable)
     #[arg(long, value_name = "NAME")]
     engine: Vec<String>,
 
@@ -44,7 +45,8 @@ struct Cli {
     #[arg(long, value_name = "NAME", default_value = "quick")]
     profile: String,
 
-    /// Run only the specimens, of the given subjects if any
+    /// Run only the specimens, of the given subjects if any, each in the way in
+    /// which it is caught
     #[arg(long)]
     specimens: bool,
 
@@ -150,10 +152,19 @@ fn run(cli: &Cli) -> Result<bool, String> {
         .iter()
         .filter(|report| report.as_expected())
         .count();
+    let held_of = format!("{held} of {} runs hold", results.len());
+    let seen_of = format!(
+        "{seen} of {} specimens are seen for what they are",
+        specimens.len()
+    );
+    let both = [(results.len(), held_of), (specimens.len(), seen_of)];
+    let told: Vec<_> = both
+        .into_iter()
+        .filter_map(|(number, text)| (number > 0).then_some(text))
+        .collect();
     say(format_args!(
-        "{held} of {} runs hold, {seen} of {} specimens are seen for what they are, in {:.1} s ({} profile)",
-        results.len(),
-        specimens.len(),
+        "{}, in {:.1} s ({} profile)",
+        told.join(", "),
         begun.elapsed().as_secs_f64(),
         request.profile,
     ));

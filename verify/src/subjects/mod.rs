@@ -45,7 +45,7 @@ pub(crate) fn queueing(mode: Mode, profile: Profile) -> Vec<Plan> {
         (Sections, Profile::Full) => vec![
             with(2, 2, 4, 0, false),
             with(2, 2, 3, 1, true),
-            with(3, 1, 3, 1, true),
+            with(3, 1, 3, 0, false),
         ],
         (Sections, Profile::Deep) => vec![with(2, 2, 4, 4, true), with(3, 1, 3, 3, true)],
         (Exhaustive, Profile::Quick) => vec![with(2, 2, 3, 1, true), with(3, 1, 3, 0, false)],
