@@ -54,8 +54,16 @@ pub(crate) trait Work: Send + Sync {
     /// One of them, as text.
     fn text(&self, program: usize) -> String;
 
+    /// Runs one of them.
+    fn run_one(&self, program: usize) -> Part;
+
     /// Runs some of them in turn, up to the first that fails.
-    fn run(&self, programs: Range<usize>) -> Part;
+    fn run(&self, programs: Range<usize>) -> Part {
+        let begun = Instant::now();
+        let mut part = Part::of(programs, |program| self.run_one(program));
+        part.time = begun.elapsed();
+        part
+    }
 }
 
 /// What came of some programs.
@@ -85,15 +93,21 @@ impl Part {
         }
     }
 
-    /// Adds what came of the programs after these.
-    pub(crate) fn add(&mut self, next: Self) {
-        self.programs += next.programs;
-        self.executions += next.executions;
-        self.cut |= next.cut;
-        self.time += next.time;
-        if self.failure.is_none() {
-            self.failure = next.failure;
+    /// What comes of programs that are run one by one, up to the first that fails.
+    pub(crate) fn of(programs: Range<usize>, mut run: impl FnMut(usize) -> Self) -> Self {
+        let mut all = Self::default();
+        for program in programs {
+            let one = run(program);
+            all.programs += one.programs;
+            all.executions += one.executions;
+            all.cut |= one.cut;
+            all.time += one.time;
+            all.failure = one.failure;
+            if all.failure.is_some() {
+                break;
+            }
         }
+        all
     }
 }
 
@@ -188,27 +202,6 @@ impl Programs {
             programs,
         }
     }
-
-    /// Explores one program; where it fails, the smallest that does is told.
-    fn explore(&self, index: usize) -> (Explored, Option<Counterexample>) {
-        let Self { subject, mode, .. } = self;
-        let limits = limits(&self.plan, index as u64);
-        let program = self.programs[index].clone();
-        let job = Job::new(subject.clone(), program.clone(), mode.order(), None);
-        let mut explored = explore(*mode, &job, limits);
-        let counterexample = explored.failure.take().map(|failure| {
-            let failing = Failing {
-                subject,
-                name: &self.name,
-                mode: *mode,
-                program,
-                limits,
-                failure,
-            };
-            failing.shrink(&self.plan).tell()
-        });
-        (explored, counterexample)
-    }
 }
 
 impl Work for Programs {
@@ -234,21 +227,31 @@ impl Work for Programs {
         self.programs[program].text(self.subject.roles())
     }
 
-    fn run(&self, programs: Range<usize>) -> Part {
-        let begun = Instant::now();
-        let mut part = Part::default();
-        for index in programs {
-            let (explored, counterexample) = self.explore(index);
-            part.programs += 1;
-            part.executions += explored.executions;
-            part.cut |= !explored.exhausted;
-            if let Some(counterexample) = counterexample {
-                part.failure = Some((index, counterexample));
-                break;
-            }
+    /// Explores it; where it fails, the smallest that does is told.
+    fn run_one(&self, index: usize) -> Part {
+        let Self { subject, mode, .. } = self;
+        let limits = limits(&self.plan, index as u64);
+        let program = self.programs[index].clone();
+        let job = Job::new(subject.clone(), program.clone(), mode.order(), None);
+        let explored = explore(*mode, &job, limits);
+        let failure = explored.failure.map(|failure| {
+            let failing = Failing {
+                subject,
+                name: &self.name,
+                mode: *mode,
+                program,
+                limits,
+                failure,
+            };
+            (index, failing.shrink(&self.plan).tell())
+        });
+        Part {
+            programs: 1,
+            executions: explored.executions,
+            cut: !explored.exhausted,
+            failure,
+            ..Part::default()
         }
-        part.time = begun.elapsed();
-        part
     }
 }
 

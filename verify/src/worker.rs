@@ -101,20 +101,12 @@ impl Worker for Process {
                 let program = task.programs.start;
                 Part::died(program, died(&*task.work, program, how))
             }
-            Err(_) => {
-                let mut all = Part::default();
-                for program in task.programs.clone() {
-                    let one = Task {
-                        programs: program..program + 1,
-                        ..task.clone()
-                    };
-                    all.add(self.run(&one));
-                    if all.failure.is_some() {
-                        break;
-                    }
-                }
-                all
-            }
+            Err(_) => Part::of(task.programs.clone(), |program| {
+                self.run(&Task {
+                    programs: program..program + 1,
+                    ..task.clone()
+                })
+            }),
         }
     }
 }

@@ -8,10 +8,9 @@
 mod scenes;
 
 use std::future::{Future, poll_fn};
-use std::ops::Range;
 use std::pin::pin;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::plan::{Mode, Plan, Profile};
 use crate::run::{Entry, Part, Work};
@@ -123,22 +122,16 @@ impl Work for Scenes {
         format!("{} tasks of {}", self.tasks, scenes::ALL[scene].0)
     }
 
-    fn run(&self, scenes: Range<usize>) -> Part {
-        let begun = Instant::now();
-        let mut part = Part {
+    fn run_one(&self, scene: usize) -> Part {
+        Part {
+            programs: 1,
+            executions: self.tasks,
             cut: true,
+            failure: self
+                .play(scene)
+                .map(|counterexample| (scene, counterexample)),
             ..Part::default()
-        };
-        for index in scenes {
-            part.programs += 1;
-            part.executions += self.tasks;
-            if let Some(counterexample) = self.play(index) {
-                part.failure = Some((index, counterexample));
-                break;
-            }
         }
-        part.time = begun.elapsed();
-        part
     }
 }
 

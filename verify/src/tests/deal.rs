@@ -1,6 +1,5 @@
 //! Dealing: every program once, runs in their order, the first failure found.
 
-use std::ops::Range;
 use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -41,29 +40,24 @@ impl Work for Numbers<'static> {
         format!("number {program}")
     }
 
-    fn run(&self, programs: Range<usize>) -> Part {
-        let mut part = Part::default();
-        for program in programs {
-            self.ran.lock().unwrap().push(program);
-            part.programs += 1;
-            part.executions += 2;
-            if self.failing.contains(&program) {
-                part.cut = true;
-                part.failure = Some((
-                    program,
-                    Counterexample {
-                        class: Class::WrongResult,
-                        sentence: "it fails".to_owned(),
-                        program: self.text(program),
-                        execution: 1,
-                        token: String::new(),
-                        table: String::new(),
-                    },
-                ));
-                break;
-            }
+    fn run_one(&self, program: usize) -> Part {
+        self.ran.lock().unwrap().push(program);
+        let fails = self.failing.contains(&program);
+        let counterexample = || Counterexample {
+            class: Class::WrongResult,
+            sentence: "it fails".to_owned(),
+            program: self.text(program),
+            execution: 1,
+            token: String::new(),
+            table: String::new(),
+        };
+        Part {
+            programs: 1,
+            executions: 2,
+            cut: fails,
+            failure: fails.then(|| (program, counterexample())),
+            ..Part::default()
         }
-        part
     }
 }
 
