@@ -13,7 +13,7 @@
 //! idle. Who is idle stands under the lock of the queue, so that whoever has been
 //! called does not end for having been idle for too long.
 //!
-//! It is generic over the backend, so that loom explores it.
+//! It is generic over the backend, so that loom and shuttle explore it.
 
 #![forbid(unsafe_code)]
 

@@ -1,43 +1,148 @@
-//! Every interleaving of a pool's workers with whoever spawns, wakes, aborts, joins
-//! and ends it. Each is complete, without a preemption bound, unless it says so.
+//! Interleavings of a pool's workers with whoever spawns, wakes, aborts, joins and
+//! ends it. Under loom each model is complete, without a preemption bound, unless it
+//! says so; shuttle, which may come to more preemptions than such a bound, draws some
+//! thousand executions of each.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
 use std::io;
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
-use loom::thread;
 use reveille::protocol::{
-    Bits, Description, Failure, Held, Join, Loom, LoomPark, Outcome, Park, Ran, Runnable, Schedule,
-    StateLock, WakeList, WakerSlot, block_on, task,
+    Bits, BlockingBackend, Description, Failure, Held, Join, Loom, Outcome, Park, Ran, Runnable,
+    Schedule, Shuttle, StateLock, WakeList, WakerSlot, block_on, task,
 };
 use reveille::time::{Duration, Instant};
+use shuttle::scheduler::RandomScheduler;
 
 use super::blocking::{Blocking, Threads, ToBlocking};
 use super::driver::{Drive, Driving};
 use super::workers::{Alarm, Worker, Workers};
 
-/// Explores every execution of `model`, and collects what each returned.
-fn explore<T: Ord + Send + 'static>(
-    model: impl Fn() -> T + Send + Sync + 'static,
-) -> (usize, BTreeSet<T>) {
-    explore_within(None, model)
+/// What explores a model: a backend, with threads of its own.
+trait Checker: BlockingBackend {
+    /// Runs executions of a model: all that have so many preemptions at most of a
+    /// thread that could go on, or some of them, whatever they have.
+    fn check(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static);
+
+    /// Starts a thread of the model, and answers with what joins it.
+    fn spawn<T: Send + 'static>(
+        life: impl FnOnce() -> T + Send + 'static,
+    ) -> Box<dyn FnOnce() -> T + Send>;
+
+    /// Lets other threads come in between.
+    fn yield_now();
+
+    /// Makes the thread a worker.
+    fn enter_worker(index: usize);
+
+    /// Which worker the thread is.
+    fn worker() -> Option<usize>;
 }
 
-/// As [`explore`], with so many preemptions of a thread that could go on.
-fn explore_within<T: Ord + Send + 'static>(
+loom::thread_local! {
+    static OF_LOOM: Cell<Option<usize>> = Cell::new(None);
+}
+
+impl Checker for Loom {
+    fn check(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
+        let mut search = loom::model::Builder::new();
+        search.preemption_bound = preemptions;
+        search.max_duration = None;
+        search.check(model);
+    }
+
+    fn spawn<T: Send + 'static>(
+        life: impl FnOnce() -> T + Send + 'static,
+    ) -> Box<dyn FnOnce() -> T + Send> {
+        let handle = loom::thread::spawn(life);
+        Box::new(|| handle.join().unwrap())
+    }
+
+    fn yield_now() {
+        loom::thread::yield_now();
+    }
+
+    fn enter_worker(index: usize) {
+        OF_LOOM.with(|it| it.set(Some(index)));
+    }
+
+    fn worker() -> Option<usize> {
+        OF_LOOM.with(Cell::get)
+    }
+}
+
+shuttle::thread_local! {
+    static OF_SHUTTLE: Cell<Option<usize>> = Cell::new(None);
+}
+
+/// How many executions of a model shuttle draws, always the same ones.
+const DRAWN: usize = 2_000;
+
+impl Checker for Shuttle {
+    fn check(_: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
+        let draw = RandomScheduler::new_from_seed(7, DRAWN);
+        shuttle::Runner::new(draw, shuttle::Config::new()).run(model);
+    }
+
+    fn spawn<T: Send + 'static>(
+        life: impl FnOnce() -> T + Send + 'static,
+    ) -> Box<dyn FnOnce() -> T + Send> {
+        let handle = shuttle::thread::spawn(life);
+        Box::new(|| handle.join().unwrap())
+    }
+
+    fn yield_now() {
+        shuttle::thread::yield_now();
+    }
+
+    fn enter_worker(index: usize) {
+        OF_SHUTTLE.with(|it| it.set(Some(index)));
+    }
+
+    fn worker() -> Option<usize> {
+        OF_SHUTTLE.with(Cell::get)
+    }
+}
+
+/// A model, under each checker.
+macro_rules! models {
+    ($($model:ident),* $(,)?) => {
+        mod under_loom {
+            $(#[test]
+            fn $model() {
+                super::$model::<reveille::protocol::Loom>();
+            })*
+        }
+
+        mod under_shuttle {
+            $(#[test]
+            fn $model() {
+                super::$model::<reveille::protocol::Shuttle>();
+            })*
+        }
+    };
+}
+
+/// Explores `model`, and collects what its executions returned.
+fn explore<C: Checker, T: Ord + Send + 'static>(
+    model: impl Fn() -> T + Send + Sync + 'static,
+) -> (usize, BTreeSet<T>) {
+    explore_within::<C, T>(None, model)
+}
+
+/// As [`explore`], with so many preemptions at most where all executions are explored.
+fn explore_within<C: Checker, T: Ord + Send + 'static>(
     preemptions: Option<usize>,
     model: impl Fn() -> T + Send + Sync + 'static,
 ) -> (usize, BTreeSet<T>) {
     let executions = Arc::new(AtomicUsize::new(0));
     let seen = Arc::new(Mutex::new(BTreeSet::new()));
-    let mut search = loom::model::Builder::new();
-    search.preemption_bound = preemptions;
-    search.max_duration = None;
-    search.check({
+    C::check(preemptions, {
         let (executions, seen) = (executions.clone(), seen.clone());
         move || {
             let outcome = model();
@@ -82,37 +187,40 @@ impl Drop for Counted {
     }
 }
 
-fn join<T: Send + 'static>(end: Join<T, Loom>) -> Outcome<T> {
+fn join<C: Checker, T: Send + 'static>(end: Join<T, C>) -> Outcome<T> {
     let mut end = Some(end);
-    block_on::<Loom, _>(poll_fn(|cx| Join::poll(&mut end, cx)))
+    block_on::<C, _>(poll_fn(|cx| Join::poll(&mut end, cx)))
 }
 
 /// A queue of one, which a runner waits for.
-#[derive(Default)]
-struct Slot(loom::sync::Mutex<Option<Runnable<Loom>>>);
+struct Slot<C: Checker>(StateLock<Option<Runnable<C>>, C>);
 
-struct ToSlot(Arc<Slot>);
+struct ToSlot<C: Checker>(Arc<Slot<C>>);
 
-impl Schedule<Loom> for ToSlot {
-    fn schedule(&self, task: Runnable<Loom>) {
-        let before = self.0.0.lock().unwrap().replace(task);
+impl<C: Checker> Schedule<C> for ToSlot<C> {
+    fn schedule(&self, task: Runnable<C>) {
+        let before = self.0.0.with(|section| section.state.replace(task));
         assert!(before.is_none(), "a task was scheduled twice");
     }
 }
 
-impl Slot {
-    fn run(&self) -> Option<Ran<Loom>> {
-        let runnable = self.0.lock().unwrap().take()?;
+impl<C: Checker> Slot<C> {
+    fn new() -> Arc<Self> {
+        Arc::new(Self(StateLock::new_in(Bits::EMPTY, None)))
+    }
+
+    fn run(&self) -> Option<Ran<C>> {
+        let runnable = self.0.with(|section| section.state.take())?;
         Some(runnable.run())
     }
 }
 
 /// A future that is pending once, giving its waker to another thread, and the task
 /// of it on a slot, run once. Answers how often it was polled in all.
-fn woken(
+fn woken<C: Checker>(
     meanwhile: impl Fn(Waker) + Send + Sync + Clone + 'static,
 ) -> (usize, usize, Option<bool>) {
-    let slot = Arc::new(Slot::default());
+    let slot = Slot::<C>::new();
     let polls = Arc::new(AtomicUsize::new(0));
     let drops = Drops::default();
     let other = Arc::new(Mutex::new(None));
@@ -124,9 +232,9 @@ fn woken(
                 return Poll::Ready(());
             }
             let (waker, meanwhile) = (cx.waker().clone(), meanwhile.clone());
-            *other.lock().unwrap() = Some(thread::spawn(move || meanwhile(waker)));
+            *other.lock().unwrap() = Some(C::spawn(move || meanwhile(waker)));
             // Here the other thread may come in between.
-            thread::yield_now();
+            C::yield_now();
             Poll::Pending
         }
     });
@@ -137,7 +245,7 @@ fn woken(
         Ran::Done(_) => panic!("it waits once"),
     };
     let other = other.lock().unwrap().take().expect("it was polled");
-    other.join().unwrap();
+    other();
     while let Some(runnable) = next.take() {
         if let Ran::Woken(again) = runnable.run() {
             next = Some(again);
@@ -150,16 +258,14 @@ fn woken(
     (polls.load(Ordering::Relaxed), drops.count(), outcome)
 }
 
-#[test]
-fn a_wake_during_or_after_a_poll_is_one_further_poll() {
-    let (_, seen) = explore(|| woken(|waker| waker.wake()));
+fn a_wake_during_or_after_a_poll_is_one_further_poll<C: Checker>() {
+    let (_, seen) = explore::<C, _>(|| woken::<C>(|waker| waker.wake()));
     assert_eq!(seen, BTreeSet::from([(2, 1, Some(true))]));
 }
 
-#[test]
-fn wakes_merge_and_one_after_the_end_is_nothing() {
-    let (_, seen) = explore(|| {
-        woken(|waker| {
+fn wakes_merge_and_one_after_the_end_is_nothing<C: Checker>() {
+    let (_, seen) = explore::<C, _>(|| {
+        woken::<C>(|waker| {
             waker.wake_by_ref();
             waker.wake();
         })
@@ -169,22 +275,21 @@ fn wakes_merge_and_one_after_the_end_is_nothing() {
 
 /// Abort beside the poll: the future is dropped once and not while it is polled,
 /// which loom's cell would report.
-#[test]
-fn an_abort_beside_a_poll_drops_the_future_once() {
-    let (_, seen) = explore(|| {
-        let slot = Arc::new(Slot::default());
+fn an_abort_beside_a_poll_drops_the_future_once<C: Checker>() {
+    let (_, seen) = explore::<C, _>(|| {
+        let slot = Slot::<C>::new();
         let drops = Drops::default();
         let polled = drops.counted();
         let future = poll_fn(move |_| {
             let _ = &polled;
-            thread::yield_now();
+            C::yield_now();
             Poll::<()>::Pending
         });
         let (runnable, held, end) = task(future, ToSlot(slot.clone()), description());
         let abort = end.abort_handle();
-        let aborting = thread::spawn(move || abort.abort());
+        let aborting = C::spawn(move || abort.abort());
         drop(runnable.run());
-        aborting.join().unwrap();
+        aborting();
         while slot.run().is_some() {}
         let cancelled = matches!(join(end), Err(Failure::Cancelled));
         drop(held);
@@ -195,10 +300,9 @@ fn an_abort_beside_a_poll_drops_the_future_once() {
 
 /// The executor's end beside the poll: whoever comes later drops the future. What
 /// `cargo verify task` has found in two sections of `cancel`.
-#[test]
-fn a_cancellation_beside_a_poll_leaves_no_future_behind() {
-    let (_, seen) = explore(|| {
-        let slot = Arc::new(Slot::default());
+fn a_cancellation_beside_a_poll_leaves_no_future_behind<C: Checker>() {
+    let (_, seen) = explore::<C, _>(|| {
+        let slot = Slot::<C>::new();
         let drops = Drops::default();
         let polled = drops.counted();
         let waker = Arc::new(Mutex::new(None));
@@ -211,12 +315,12 @@ fn a_cancellation_beside_a_poll_leaves_no_future_behind() {
             }
         });
         let (runnable, held, end) = task(future, ToSlot(slot.clone()), description());
-        let cancelling = thread::spawn(move || {
+        let cancelling = C::spawn(move || {
             held.cancel();
             held
         });
         drop(runnable.run());
-        let held = cancelling.join().unwrap();
+        let held = cancelling();
         let dropped = drops.count();
         let cancelled = matches!(join(end), Err(Failure::Cancelled));
         drop((held, waker.lock().unwrap().take()));
@@ -227,34 +331,32 @@ fn a_cancellation_beside_a_poll_leaves_no_future_behind() {
 
 /// The join end waits, or leaves, beside the completion: the output is delivered or
 /// dropped, once.
-#[test]
-fn a_join_beside_the_completion_gets_the_output() {
-    let (_, seen) = explore(|| {
+fn a_join_beside_the_completion_gets_the_output<C: Checker>() {
+    let (_, seen) = explore::<C, _>(|| {
         let drops = Drops::default();
         let output = drops.counted();
-        let slot = Arc::new(Slot::default());
+        let slot = Slot::<C>::new();
         let (runnable, held, end) = task(async { output }, ToSlot(slot), description());
-        let running = thread::spawn(move || drop(runnable.run()));
+        let running = C::spawn(move || drop(runnable.run()));
         let delivered = join(end).is_ok();
-        running.join().unwrap();
+        running();
         drop(held);
         (delivered, drops.count())
     });
     assert_eq!(seen, BTreeSet::from([(true, 1)]));
 }
 
-#[test]
-fn a_join_end_that_leaves_beside_the_completion_leaves_nothing() {
-    let (_, seen) = explore(|| {
+fn a_join_end_that_leaves_beside_the_completion_leaves_nothing<C: Checker>() {
+    let (_, seen) = explore::<C, _>(|| {
         let drops = Drops::default();
         let output = drops.counted();
-        let slot = Arc::new(Slot::default());
+        let slot = Slot::<C>::new();
         let (runnable, held, end) = task(async { output }, ToSlot(slot), description());
-        let running = thread::spawn(move || drop(runnable.run()));
+        let running = C::spawn(move || drop(runnable.run()));
         let mut end = Some(end);
         let polled = Join::poll(&mut end, &mut Context::from_waker(Waker::noop())).is_ready();
         drop(end);
-        running.join().unwrap();
+        running();
         drop(held);
         (polled, drops.count())
     });
@@ -262,12 +364,11 @@ fn a_join_end_that_leaves_beside_the_completion_leaves_nothing() {
 }
 
 /// EX-07: a detached task that waits and loses its last waker.
-#[test]
-fn an_orphan_is_dropped_by_its_executor() {
-    let (_, seen) = explore(|| woken(drop).0);
+fn an_orphan_is_dropped_by_its_executor<C: Checker>() {
+    let (_, seen) = explore::<C, _>(|| woken::<C>(drop).0);
     assert_eq!(seen, BTreeSet::from([1]), "with a handle it waits");
-    let (_, seen) = explore(|| {
-        let slot = Arc::new(Slot::default());
+    let (_, seen) = explore::<C, _>(|| {
+        let slot = Slot::<C>::new();
         let drops = Drops::default();
         let held_value = drops.counted();
         let waker = Arc::new(Mutex::new(None));
@@ -282,9 +383,9 @@ fn an_orphan_is_dropped_by_its_executor() {
         let (runnable, held, end) = task(future, ToSlot(slot.clone()), description());
         drop(runnable.run());
         let waker = waker.lock().unwrap().take();
-        let dropping = thread::spawn(move || drop(waker));
+        let dropping = C::spawn(move || drop(waker));
         drop(end);
-        dropping.join().unwrap();
+        dropping();
         let by_wakers = drops.count();
         while slot.run().is_some() {}
         drop(held);
@@ -296,24 +397,24 @@ fn an_orphan_is_dropped_by_its_executor() {
 /// Nothing to drive.
 struct Idle;
 
-impl Drive<Loom> for Idle {
+impl<C: Checker> Drive<C> for Idle {
     fn fire(&self) {}
 
     fn turn(&self, _: &mut Context<'_>) -> Option<Instant> {
         None
     }
 
-    fn park(&self, park: &Arc<LoomPark>, _: Option<Instant>) {
+    fn park(&self, park: &Arc<C::Park>, _: Option<Instant>) {
         park.park();
     }
 }
 
-fn idle() -> Arc<Driving<Loom>> {
+fn idle<C: Checker>() -> Arc<Driving<C>> {
     Driving::new(Idle, Waker::noop().clone())
 }
 
 /// The life of a worker, as `Handle::work` has it.
-fn work(workers: &Arc<Workers<Loom>>, driving: Arc<Driving<Loom>>, index: usize) {
+fn work<C: Checker>(workers: &Arc<Workers<C>>, driving: Arc<Driving<C>>, index: usize) {
     let mut worker = Worker::new(workers.clone(), driving, index);
     while let Some(runnable) = worker.next() {
         match runnable.run() {
@@ -324,8 +425,9 @@ fn work(workers: &Arc<Workers<Loom>>, driving: Arc<Driving<Loom>>, index: usize)
     }
 }
 
-fn spawn<F>(workers: &Arc<Workers<Loom>>, future: F) -> Join<F::Output, Loom>
+fn spawn<C, F>(workers: &Arc<Workers<C>>, future: F) -> Join<F::Output, C>
 where
+    C: Checker,
     F: Future<Output: Send> + Send + 'static,
 {
     let (runnable, held, end) = task(future, workers.scheduler(), description());
@@ -333,28 +435,26 @@ where
     end
 }
 
-#[test]
-fn a_worker_that_goes_to_sleep_does_not_miss_a_spawn() {
-    let (_, seen) = explore(|| {
-        let workers = Workers::<Loom>::new(1, |_| None);
-        let working = thread::spawn({
+fn a_worker_that_goes_to_sleep_does_not_miss_a_spawn<C: Checker>() {
+    let (_, seen) = explore::<C, _>(|| {
+        let workers = Workers::<C>::new(1, |_| None);
+        let working = C::spawn({
             let workers = workers.clone();
             move || work(&workers, idle(), 0)
         });
         let answer = join(spawn(&workers, async { 7 })).ok();
         workers.close();
-        working.join().unwrap();
+        working();
         answer
     });
     assert_eq!(seen, BTreeSet::from([Some(7)]));
 }
 
 /// One worker puts two tasks into its queue, and runs neither; the other steals.
-#[test]
-fn a_worker_that_goes_to_sleep_does_not_miss_what_it_can_steal() {
-    let (_, seen) = explore(|| {
-        let workers = Workers::<Loom>::new(2, |_| None);
-        let stealing = thread::spawn({
+fn a_worker_that_goes_to_sleep_does_not_miss_what_it_can_steal<C: Checker>() {
+    let (_, seen) = explore::<C, _>(|| {
+        let workers = Workers::<C>::new(2, |_| None);
+        let stealing = C::spawn({
             let workers = workers.clone();
             move || {
                 let mut worker = Worker::new(workers, idle(), 1);
@@ -366,19 +466,18 @@ fn a_worker_that_goes_to_sleep_does_not_miss_what_it_can_steal() {
         let (second, held_too, _) = task(async { 2 }, workers.scheduler(), description());
         busy.again(first);
         busy.again(second);
-        stealing.join().unwrap();
+        stealing();
         drop((held, held_too));
         join(end).ok()
     });
     assert_eq!(seen, BTreeSet::from([Some(1)]));
 }
 
-#[test]
-fn a_spawn_beside_the_end_runs_or_is_cancelled() {
-    let (_, seen) = explore(|| {
-        let workers = Workers::<Loom>::new(1, |_| None);
+fn a_spawn_beside_the_end_runs_or_is_cancelled<C: Checker>() {
+    let (_, seen) = explore::<C, _>(|| {
+        let workers = Workers::<C>::new(1, |_| None);
         let drops = Drops::default();
-        let ending = thread::spawn({
+        let ending = C::spawn({
             let workers = workers.clone();
             move || workers.close()
         });
@@ -386,7 +485,7 @@ fn a_spawn_beside_the_end_runs_or_is_cancelled() {
         let end = spawn(&workers, async move {
             let _held = held;
         });
-        ending.join().unwrap();
+        ending();
         work(&workers, idle(), 0);
         let cancelled = matches!(join(end), Err(Failure::Cancelled));
         (cancelled, drops.count())
@@ -398,11 +497,10 @@ fn a_spawn_beside_the_end_runs_or_is_cancelled() {
     );
 }
 
-#[test]
-fn a_task_that_waits_is_cancelled_by_the_worker_at_the_end() {
-    let (_, seen) = explore(|| {
-        let workers = Workers::<Loom>::new(1, |_| None);
-        let working = thread::spawn({
+fn a_task_that_waits_is_cancelled_by_the_worker_at_the_end<C: Checker>() {
+    let (_, seen) = explore::<C, _>(|| {
+        let workers = Workers::<C>::new(1, |_| None);
+        let working = C::spawn({
             let workers = workers.clone();
             move || work(&workers, idle(), 0)
         });
@@ -414,19 +512,18 @@ fn a_task_that_waits_is_cancelled_by_the_worker_at_the_end() {
         });
         workers.close();
         let cancelled = matches!(join(end), Err(Failure::Cancelled));
-        working.join().unwrap();
+        working();
         (cancelled, drops.count())
     });
     assert_eq!(seen, BTreeSet::from([(true, 1)]));
 }
 
 /// One sleep and its driver, as `Timers` have them, with the clock under the same lock:
-/// its time is the bits. All of it is a section each, and small enough for the stacks of loom's threads. That
-/// `Timers` keep this contract is explored over `Timers`.
-struct OneSleep(StateLock<Sleeping, Loom>);
+/// its time is the bits. All of it is a section each, and
+/// small enough for the stacks of loom's threads. That `Timers` keep this contract is explored over `Timers`.
+struct OneSleep<C: Checker>(StateLock<Sleeping<C>, C>);
 
-#[derive(Default)]
-struct Sleeping {
+struct Sleeping<C: Checker> {
     deadline: Option<u64>,
     fired: bool,
     sleeper: WakerSlot,
@@ -436,14 +533,26 @@ struct Sleeping {
     /// Until when the driver needs no wake.
     until: u64,
     /// Who sleeps until then.
-    parked: Option<Arc<LoomPark>>,
+    parked: Option<Arc<C::Park>>,
 }
 
 fn shown(bits: Bits) -> u64 {
     u64::try_from(bits.get()).unwrap()
 }
 
-impl Sleeping {
+impl<C: Checker> Sleeping<C> {
+    fn new() -> Self {
+        Self {
+            deadline: None,
+            fired: false,
+            sleeper: WakerSlot::new(),
+            turned: WakerSlot::new(),
+            driver: WakerSlot::new(),
+            until: 0,
+            parked: None,
+        }
+    }
+
     fn begin(&mut self, deadline: u64, wakes: &mut WakeList) {
         self.deadline = Some(deadline);
         if deadline < self.until {
@@ -461,9 +570,9 @@ impl Sleeping {
     }
 }
 
-impl OneSleep {
+impl<C: Checker> OneSleep<C> {
     fn new() -> Arc<Self> {
-        Arc::new(Self(StateLock::new_in(Bits::EMPTY, Sleeping::default())))
+        Arc::new(Self(StateLock::new_in(Bits::EMPTY, Sleeping::new())))
     }
 
     fn tick(&self) {
@@ -507,7 +616,7 @@ impl OneSleep {
     /// somebody has seen that.
     fn block_on_a_tick(&self) {
         let mut ticked = false;
-        block_on::<Loom, _>(poll_fn(|cx| {
+        block_on::<C, _>(poll_fn(|cx| {
             let poll = self.poll(1, cx);
             if !std::mem::replace(&mut ticked, true) {
                 self.tick();
@@ -517,7 +626,7 @@ impl OneSleep {
     }
 }
 
-impl Drive<Loom> for Arc<OneSleep> {
+impl<C: Checker> Drive<C> for Arc<OneSleep<C>> {
     fn fire(&self) {
         self.0
             .with(|section| section.state.fire(*section.bits, section.wakes));
@@ -537,7 +646,7 @@ impl Drive<Loom> for Arc<OneSleep> {
     }
 
     /// Nothing ends it but the time and an unpark: where neither comes, loom tells.
-    fn park(&self, park: &Arc<LoomPark>, until: Option<Instant>) {
+    fn park(&self, park: &Arc<C::Park>, until: Option<Instant>) {
         let until = until.map_or(u64::MAX, |until| {
             u64::try_from(until.since_origin().as_nanos()).unwrap()
         });
@@ -554,42 +663,39 @@ impl Drive<Loom> for Arc<OneSleep> {
 }
 
 /// Workers that drive a sleep.
-fn driven(count: usize) -> (Arc<Workers<Loom>>, Arc<Driving<Loom>>, Arc<OneSleep>) {
+type Driven<C> = (Arc<Workers<C>>, Arc<Driving<C>>, Arc<OneSleep<C>>);
+
+fn driven<C: Checker>(count: usize) -> Driven<C> {
     let sleep = OneSleep::new();
-    let workers = Workers::<Loom>::new(count, |_| INDEX.with(Cell::get));
+    let workers = Workers::<C>::new(count, |_| C::worker());
     let alarm = Waker::from(Arc::new(Alarm(workers.clone())));
     let driving = Driving::new(sleep.clone(), alarm);
     (workers, driving, sleep)
 }
 
 /// TM-01: the worker goes to park while a deadline comes up, and is in time for it.
-#[test]
-fn a_worker_that_goes_to_park_does_not_miss_a_nearer_deadline() {
-    let (executions, _) = explore(|| {
-        let (workers, driving, sleep) = driven(1);
-        let working = thread::spawn({
+fn a_worker_that_goes_to_park_does_not_miss_a_nearer_deadline<C: Checker>() {
+    let (executions, _) = explore::<C, _>(|| {
+        let (workers, driving, sleep) = driven::<C>(1);
+        let working = C::spawn({
             let workers = workers.clone();
             move || Worker::new(workers, driving, 0).sleep()
         });
         sleep.block_on_a_tick();
         workers.close();
-        working.join().unwrap();
+        working();
     });
     assert!(executions > 10);
 }
 
-loom::thread_local! {
-    static INDEX: Cell<Option<usize>> = Cell::new(None);
-}
-
 /// Is woken once, and has a task scheduled by whoever does.
-struct Schedules {
-    workers: Arc<Workers<Loom>>,
-    runnable: Mutex<Option<Runnable<Loom>>>,
-    then: Option<Arc<OneSleep>>,
+struct Schedules<C: Checker> {
+    workers: Arc<Workers<C>>,
+    runnable: Mutex<Option<Runnable<C>>>,
+    then: Option<Arc<OneSleep<C>>>,
 }
 
-impl Wake for Schedules {
+impl<C: Checker> Wake for Schedules<C> {
     fn wake(self: Arc<Self>) {
         let runnable = self.runnable.lock().unwrap().take().unwrap();
         self.workers.scheduler().schedule(runnable);
@@ -610,11 +716,11 @@ enum Begins {
 
 /// The worker that drives goes to run what its turn has woken, and is kept by it until
 /// a sleep ends: the other drives, whether it was idle before or comes to be.
-fn left_behind(begins: Begins) {
+fn left_behind<C: Checker>(begins: Begins) {
     // All interleavings are too many; five preemptions are 145,542 executions of the
     // last.
-    let (executions, _) = explore_within(Some(3), move || {
-        let (workers, driving, sleep) = driven(2);
+    let (executions, _) = explore_within::<C, _>(Some(3), move || {
+        let (workers, driving, sleep) = driven::<C>(2);
         if begins == Begins::BeforeItsTurn {
             sleep.begin(1);
         }
@@ -626,7 +732,7 @@ fn left_behind(begins: Begins) {
         };
         sleep.at_next_turn(Arc::new(schedules).into());
         let live = move |index| {
-            INDEX.with(|it| it.set(Some(index)));
+            C::enter_worker(index);
             let mut worker = Worker::new(workers.clone(), driving.clone(), index);
             if let Some(runnable) = worker.next() {
                 drop(runnable);
@@ -634,44 +740,42 @@ fn left_behind(begins: Begins) {
                 workers.close();
             }
         };
-        let other = thread::spawn({
+        let other = C::spawn({
             let live = live.clone();
             move || live(1)
         });
         live(0);
-        other.join().unwrap();
+        other();
         drop(held);
     });
     assert!(executions > 10);
 }
 
-#[test]
-fn a_worker_that_drove_leaves_no_deadline_behind() {
-    left_behind(Begins::BeforeItsTurn);
+fn a_worker_that_drove_leaves_no_deadline_behind<C: Checker>() {
+    left_behind::<C>(Begins::BeforeItsTurn);
 }
 
-#[test]
-fn a_worker_that_drove_leaves_no_deadline_behind_that_came_after_its_turn() {
-    left_behind(Begins::AfterItsTurn);
+fn a_worker_that_drove_leaves_no_deadline_behind_that_came_after_its_turn<C: Checker>() {
+    left_behind::<C>(Begins::AfterItsTurn);
 }
 
-#[test]
-fn a_worker_that_drove_leaves_no_deadline_behind_that_comes_after_it() {
-    left_behind(Begins::WhenItRuns);
+fn a_worker_that_drove_leaves_no_deadline_behind_that_comes_after_it<C: Checker>() {
+    left_behind::<C>(Begins::WhenItRuns);
 }
 
-/// Threads of loom's, idle for ever or not at all.
-struct OfLoom {
+/// Threads of the checker, idle for ever or not at all.
+struct OfModel<C> {
     too_long: bool,
+    checker: PhantomData<fn() -> C>,
 }
 
-impl Threads<Loom> for OfLoom {
+impl<C: Checker> Threads<C> for OfModel<C> {
     fn start(&self, life: Box<dyn FnOnce() + Send>) -> io::Result<()> {
-        thread::spawn(life);
+        drop(C::spawn(life));
         Ok(())
     }
 
-    fn park(&self, park: &LoomPark) -> bool {
+    fn park(&self, park: &C::Park) -> bool {
         if !self.too_long {
             park.park();
         }
@@ -679,13 +783,19 @@ impl Threads<Loom> for OfLoom {
     }
 }
 
-fn calls(most: usize, too_long: bool) -> Arc<Blocking<Loom>> {
-    let blocking = Blocking::new(most, OfLoom { too_long });
-    blocking.run_by(Arc::new(|call: Runnable<Loom>| drop(call.run())));
+fn calls<C: Checker>(most: usize, too_long: bool) -> Arc<Blocking<C>> {
+    let blocking = Blocking::new(
+        most,
+        OfModel {
+            too_long,
+            checker: PhantomData,
+        },
+    );
+    blocking.run_by(Arc::new(|call: Runnable<C>| drop(call.run())));
     blocking
 }
 
-fn call(blocking: &Arc<Blocking<Loom>>, answer: u32) -> (Held<Loom>, Join<u32, Loom>) {
+fn call<C: Checker>(blocking: &Arc<Blocking<C>>, answer: u32) -> (Held<C>, Join<u32, C>) {
     let scheduler = ToBlocking(blocking.clone());
     let (runnable, held, end) = task(async move { answer }, scheduler, description());
     blocking.push(runnable);
@@ -694,11 +804,10 @@ fn call(blocking: &Arc<Blocking<Loom>>, answer: u32) -> (Held<Loom>, Join<u32, L
 
 /// A call comes while the only thread ends the one before, goes to sleep, or ends for
 /// having been idle for too long. Within three preemptions: all are too many.
-#[test]
-fn a_call_that_blocks_is_not_missed_by_a_thread_that_goes_to_sleep_or_ends() {
+fn a_call_that_blocks_is_not_missed_by_a_thread_that_goes_to_sleep_or_ends<C: Checker>() {
     for too_long in [false, true] {
-        let (executions, seen) = explore_within(Some(3), move || {
-            let blocking = calls(1, too_long);
+        let (executions, seen) = explore_within::<C, _>(Some(3), move || {
+            let blocking = calls::<C>(1, too_long);
             let answers = [1, 2].map(|answer| {
                 let (held, end) = call(&blocking, answer);
                 let answer = join(end).ok();
@@ -714,11 +823,10 @@ fn a_call_that_blocks_is_not_missed_by_a_thread_that_goes_to_sleep_or_ends() {
 }
 
 /// Two calls at a time, which one thread takes both, or two do. Within two preemptions.
-#[test]
-fn calls_that_block_are_taken_once_each() {
+fn calls_that_block_are_taken_once_each<C: Checker>() {
     for most in [1, 2] {
-        let (executions, seen) = explore_within(Some(2), move || {
-            let blocking = calls(most, false);
+        let (executions, seen) = explore_within::<C, _>(Some(2), move || {
+            let blocking = calls::<C>(most, false);
             let calls = [1, 2].map(|answer| call(&blocking, answer));
             let answers = calls.map(|(held, end)| {
                 let answer = join(end).ok();
@@ -735,16 +843,15 @@ fn calls_that_block_are_taken_once_each() {
 
 /// The end comes while a thread takes a call or is idle: it is run or left, and left it
 /// is cancelled by whoever holds it; the thread ends, or loom would tell.
-#[test]
-fn a_call_that_blocks_beside_the_end_runs_or_is_cancelled() {
-    let (_, seen) = explore(|| {
-        let blocking = calls(1, false);
-        let ending = thread::spawn({
+fn a_call_that_blocks_beside_the_end_runs_or_is_cancelled<C: Checker>() {
+    let (_, seen) = explore::<C, _>(|| {
+        let blocking = calls::<C>(1, false);
+        let ending = C::spawn({
             let blocking = blocking.clone();
             move || blocking.close()
         });
         let (held, end) = call(&blocking, 7);
-        ending.join().unwrap();
+        ending();
         held.cancel();
         let outcome = join(end);
         drop(held);
@@ -756,3 +863,24 @@ fn a_call_that_blocks_beside_the_end_runs_or_is_cancelled() {
     });
     assert_eq!(seen, BTreeSet::from([None, Some(7)]));
 }
+
+models!(
+    a_wake_during_or_after_a_poll_is_one_further_poll,
+    wakes_merge_and_one_after_the_end_is_nothing,
+    an_abort_beside_a_poll_drops_the_future_once,
+    a_cancellation_beside_a_poll_leaves_no_future_behind,
+    a_join_beside_the_completion_gets_the_output,
+    a_join_end_that_leaves_beside_the_completion_leaves_nothing,
+    an_orphan_is_dropped_by_its_executor,
+    a_worker_that_goes_to_sleep_does_not_miss_a_spawn,
+    a_worker_that_goes_to_sleep_does_not_miss_what_it_can_steal,
+    a_spawn_beside_the_end_runs_or_is_cancelled,
+    a_task_that_waits_is_cancelled_by_the_worker_at_the_end,
+    a_worker_that_goes_to_park_does_not_miss_a_nearer_deadline,
+    a_worker_that_drove_leaves_no_deadline_behind,
+    a_worker_that_drove_leaves_no_deadline_behind_that_came_after_its_turn,
+    a_worker_that_drove_leaves_no_deadline_behind_that_comes_after_it,
+    a_call_that_blocks_is_not_missed_by_a_thread_that_goes_to_sleep_or_ends,
+    calls_that_block_are_taken_once_each,
+    a_call_that_blocks_beside_the_end_runs_or_is_cancelled,
+);

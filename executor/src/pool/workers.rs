@@ -24,7 +24,7 @@
 //!    another; if with none, the alarm of its turn is set, and calls one when there is.
 //!    Where nobody is idle, each looks now and then, and whoever is idle next drives.
 //!
-//! It is generic over the backend, so that loom explores it.
+//! It is generic over the backend, so that loom and shuttle explore it.
 
 #![forbid(unsafe_code)]
 
