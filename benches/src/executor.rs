@@ -17,29 +17,22 @@ use crate::{Contender, Kind};
 pub(crate) fn contenders() -> Vec<Contender> {
     let mut all = Vec::new();
     for (one, two, operation) in OPERATIONS {
-        let mut add = |group, kind, name, run| {
-            all.push(Contender {
-                group,
-                name,
-                kind,
-                run,
-            });
-        };
-        add(one, Kind::Reveille, "reveille", operation.of::<Local>());
-        add(one, Kind::Peer, "tokio", operation.of::<TokioOne>());
-        add(one, Kind::Peer, "async-executor", operation.of::<SmolOne>());
-        add(two, Kind::Reveille, "reveille", operation.of::<Pool>());
-        add(two, Kind::Peer, "tokio", operation.of::<TokioTwo>());
-        add(two, Kind::Peer, "async-executor", operation.of::<SmolTwo>());
+        let turn = |kind, name, run| Contender::new(one, kind, name, run);
+        all.extend([
+            turn(Kind::Reveille, "reveille", operation.of::<Local>()),
+            turn(Kind::Peer, "tokio", operation.of::<TokioOne>()),
+            turn(Kind::Peer, "async-executor", operation.of::<SmolOne>()),
+        ]);
+        let turn = |kind, name, run| Contender::new(two, kind, name, run).on_threads();
+        all.extend([
+            turn(Kind::Reveille, "reveille", operation.of::<Pool>()),
+            turn(Kind::Peer, "tokio", operation.of::<TokioTwo>()),
+            turn(Kind::Peer, "async-executor", operation.of::<SmolTwo>()),
+        ]);
     }
     for (group, contenders) in BLOCKING {
         for (kind, name, run) in contenders {
-            all.push(Contender {
-                group,
-                name,
-                kind,
-                run,
-            });
+            all.push(Contender::new(group, kind, name, run));
         }
     }
     all

@@ -36,6 +36,28 @@ pub struct Contender {
     pub kind: Kind,
     /// Does the operation the given number of times.
     pub run: fn(u64),
+    /// Whether several threads take part. Its turns must then be long beside the
+    /// time that the system lets one thread run before another.
+    pub threads: bool,
+}
+
+impl Contender {
+    const fn new(group: &'static str, kind: Kind, name: &'static str, run: fn(u64)) -> Self {
+        Self {
+            group,
+            name,
+            kind,
+            run,
+            threads: false,
+        }
+    }
+
+    const fn on_threads(self) -> Self {
+        Self {
+            threads: true,
+            ..self
+        }
+    }
 }
 
 /// How a contender counts in its group.

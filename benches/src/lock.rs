@@ -12,12 +12,7 @@ use crate::{Contender, Kind};
 /// One flag flipped under each lock. `update` flips it in the lock's own word,
 /// which no mutex can; `with` does what a mutex does.
 pub(crate) fn contenders() -> Vec<Contender> {
-    let turn = |kind, name, run| Contender {
-        group: "lock",
-        name,
-        kind,
-        run,
-    };
+    let turn = |kind, name, run| Contender::new("lock", kind, name, run);
     vec![
         turn(Kind::Reveille, "StateLock::update", update),
         turn(Kind::Reveille, "StateLock::with", with),

@@ -15,44 +15,46 @@ use crate::{Contender, Kind};
 /// The turns of every implementation at every operation.
 pub(crate) fn contenders() -> Vec<Contender> {
     let mut all = Vec::new();
-    let mut add = |group, kind, name, run| {
-        all.push(Contender {
-            group,
-            name,
-            kind,
-            run,
-        });
-    };
     for (group, operation) in OPERATIONS {
-        add(
-            group,
-            Kind::Reveille,
-            "reveille",
-            operation.of::<Reveille>(),
-        );
-        add(
-            group,
-            Kind::Reveille,
-            "reveille, strict",
-            operation.of::<Strict>(),
-        );
-        add(group, Kind::Peer, "tokio", operation.of::<Tokio>());
-        add(group, Kind::Peer, "async-lock", operation.of::<AsyncLock>());
-        add(group, Kind::Peer, "futures", operation.of::<Futures>());
-        add(
-            group,
-            Kind::Peer,
-            "futures-intrusive",
-            operation.of::<Intrusive>(),
-        );
+        let turn = |kind, name, run| {
+            let turn = Contender::new(group, kind, name, run);
+            match operation {
+                Operation::Threads | Operation::Tasks => turn.on_threads(),
+                Operation::Alone | Operation::Handed | Operation::Cancelled => turn,
+            }
+        };
+        all.extend([
+            turn(Kind::Reveille, "reveille", operation.of::<Reveille>()),
+            turn(
+                Kind::Reveille,
+                "reveille, strict",
+                operation.of::<Bound<0>>(),
+            ),
+        ]);
+        match operation {
+            Operation::Alone => all.push(turn(Kind::Reveille, "reveille, Local", local)),
+            Operation::Threads | Operation::Tasks => all.extend([
+                turn(Kind::Reveille, "reveille, 10", operation.of::<Bound<10>>()),
+                turn(
+                    Kind::Reveille,
+                    "reveille, 100",
+                    operation.of::<Bound<100>>(),
+                ),
+                turn(
+                    Kind::Reveille,
+                    "reveille, 10000",
+                    operation.of::<Bound<10_000>>(),
+                ),
+            ]),
+            Operation::Handed | Operation::Cancelled => {}
+        }
+        all.extend([
+            turn(Kind::Peer, "tokio", operation.of::<Tokio>()),
+            turn(Kind::Peer, "async-lock", operation.of::<AsyncLock>()),
+            turn(Kind::Peer, "futures", operation.of::<Futures>()),
+            turn(Kind::Peer, "futures-intrusive", operation.of::<Intrusive>()),
+        ]);
     }
-    let alone = "mutex/alone";
-    add(alone, Kind::Reveille, "reveille, Local", local);
-    all.sort_by_key(|contender| {
-        OPERATIONS
-            .iter()
-            .position(|(group, _)| *group == contender.group)
-    });
     all
 }
 
@@ -205,14 +207,14 @@ impl Mutex for Reveille {
     }
 }
 
-/// First come, first served, as tokio's.
-struct Strict(Reveille);
+/// With a bound on overtaking of its own; 0 is first come, first served, as tokio's.
+struct Bound<const K: u16>(Reveille);
 
-impl Mutex for Strict {
+impl<const K: u16> Mutex for Bound<K> {
     type Guard<'a> = reveille::MutexGuard<'a, u64>;
 
     fn new() -> Self {
-        Self(reveille::Mutex::with_bound(0, 0))
+        Self(reveille::Mutex::with_bound(0, K))
     }
 
     fn lock(&self) -> impl Future<Output = Self::Guard<'_>> + Send {

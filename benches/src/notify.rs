@@ -14,12 +14,7 @@ pub(crate) fn contenders() -> Vec<Contender> {
     let mut all = Vec::new();
     for (group, operation) in OPERATIONS {
         let mut add = |kind, name, run| {
-            all.push(Contender {
-                group,
-                name,
-                kind,
-                run,
-            });
+            all.push(Contender::new(group, kind, name, run));
         };
         add(
             Kind::Reveille,

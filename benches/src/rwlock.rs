@@ -13,12 +13,12 @@ pub(crate) fn contenders() -> Vec<Contender> {
     let mut all = Vec::new();
     for (group, writes) in [("rwlock/read", false), ("rwlock/write", true)] {
         let mut add = |kind, name, reading: fn(u64), writing: fn(u64)| {
-            all.push(Contender {
+            all.push(Contender::new(
                 group,
-                name,
                 kind,
-                run: if writes { writing } else { reading },
-            });
+                name,
+                if writes { writing } else { reading },
+            ));
         };
         type Reveille = reveille::RwLock<u64>;
         add(

@@ -15,12 +15,12 @@ pub(crate) fn contenders() -> Vec<Contender> {
     let mut all = Vec::new();
     for (group, handed) in [("semaphore/alone", false), ("semaphore/handed", true)] {
         let mut add = |kind, name, alone: fn(u64), in_queue: fn(u64)| {
-            all.push(Contender {
+            all.push(Contender::new(
                 group,
-                name,
                 kind,
-                run: if handed { in_queue } else { alone },
-            });
+                name,
+                if handed { in_queue } else { alone },
+            ));
         };
         type Reveille = reveille::Semaphore;
         add(

@@ -29,12 +29,7 @@ pub(crate) fn contenders() -> Vec<Contender> {
 }
 
 fn among<const N: usize>(group: &'static str) -> Vec<Contender> {
-    let turn = |kind, name, run| Contender {
-        group,
-        name,
-        kind,
-        run,
-    };
+    let turn = |kind, name, run| Contender::new(group, kind, name, run);
     vec![
         turn(Kind::Reveille, "reveille", cancelled::<Ours, N>),
         turn(Kind::Reveille, "reveille, ambient", cancelled::<Ambient, N>),

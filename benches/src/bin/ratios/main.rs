@@ -22,18 +22,17 @@ struct Options {
     /// Only groups whose name contains this (`oneshot`, `oneshot/ready`, ...).
     group: Option<String>,
 
-    /// How many turns each contender takes.
+    /// How many turns each contender takes; a fifth of them where threads meet.
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
 
-    /// How long one turn is, in microseconds.
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    /// How long one turn is, in microseconds; fifty times that where threads meet.
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     turn: u32,
 }
 
 fn main() {
     let options = Options::parse();
-    let turn = Duration::from_micros(options.turn.into());
     let mut entrants: Vec<Entrant> = contenders()
         .into_iter()
         .filter(|contender| {
@@ -42,7 +41,7 @@ fn main() {
                 .as_ref()
                 .is_none_or(|part| contender.group.contains(part))
         })
-        .map(|contender| Entrant::new(contender, turn))
+        .map(|contender| Entrant::new(contender, options.turn_of(&contender)))
         .collect();
     if entrants.is_empty() {
         let mut groups: Vec<_> = contenders().iter().map(|one| one.group).collect();
@@ -51,7 +50,7 @@ fn main() {
         std::process::exit(2);
     }
     for group in entrants.chunk_by_mut(Entrant::same_group) {
-        for _ in 0..options.rounds {
+        for _ in 0..options.rounds_of(&group[0].contender) {
             for entrant in &mut *group {
                 entrant.take_turn();
             }
@@ -59,11 +58,38 @@ fn main() {
     }
     println!("{}", table(&entrants));
     println!(
-        "Medians of {} interleaved rounds of {} µs. A ratio is a contender's time over that of \
-         the fastest in the same round;\n± is half the range of its middle half. Rows in brackets \
-         are a part of the work alone, and compete with nobody.",
-        options.rounds, options.turn
+        "Medians of {} interleaved rounds of {} µs; where threads meet, of {} of {} µs. A ratio \
+         is a contender's time\nover that of the fastest in the same round; ± is half the range \
+         of its middle half. Rows in brackets are a part\nof the work alone, and compete with \
+         nobody.",
+        options.rounds,
+        options.turn,
+        options.rounds.div_ceil(ROUNDS_WHERE_THREADS_MEET),
+        options.turn * TURN_WHERE_THREADS_MEET,
     );
+}
+
+/// One round in so many.
+const ROUNDS_WHERE_THREADS_MEET: u32 = 5;
+
+/// In a turn of 100 µs one thread can be through before the other has begun.
+const TURN_WHERE_THREADS_MEET: u32 = 50;
+
+impl Options {
+    fn rounds_of(&self, contender: &Contender) -> u32 {
+        match contender.threads {
+            true => self.rounds.div_ceil(ROUNDS_WHERE_THREADS_MEET),
+            false => self.rounds,
+        }
+    }
+
+    fn turn_of(&self, contender: &Contender) -> Duration {
+        let turn = Duration::from_micros(self.turn.into());
+        match contender.threads {
+            true => turn * TURN_WHERE_THREADS_MEET,
+            false => turn,
+        }
+    }
 }
 
 /// A contender, and what has been measured of it.
