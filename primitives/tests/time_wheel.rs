@@ -3,6 +3,7 @@
 #![cfg(not(loom))]
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use proptest::prelude::*;
 use reveille::time::wheel::{Timer, Wheel};
@@ -304,8 +305,21 @@ fn a_place_is_used_again_and_room_is_kept() {
     assert!(wheel.capacity() >= 10);
 }
 
-/// A crowd in one slot of a high level: the next time to pop is found in constant
-/// time, and is not late.
+#[test]
+fn what_has_been_removed_is_not_to_be_used() {
+    type Use = fn(&mut Wheel<()>, Timer);
+    let uses: [Use; 2] = [Wheel::remove, |wheel, timer| wheel.reset(timer, 5)];
+    for again in uses {
+        let mut wheel = Wheel::new(0);
+        let (removed, kept) = (wheel.insert(3, ()), wheel.insert(3, ()));
+        wheel.remove(removed);
+        let panic = catch_unwind(AssertUnwindSafe(|| again(&mut wheel, removed))).unwrap_err();
+        let said = panic.downcast_ref::<&str>().unwrap();
+        assert_eq!(*said, "a timer is used that has been removed");
+        assert_eq!((wheel.len(), wheel.pop(3)), (1, Some(kept)));
+    }
+}
+
 #[test]
 fn what_gave_up_its_room_can_be_used_again() {
     let mut wheel = Wheel::new(0);
@@ -322,6 +336,8 @@ fn what_gave_up_its_room_can_be_used_again() {
     assert_eq!(wheel[timer], 7);
 }
 
+/// A crowd in one slot of a high level: the next time to pop is found in constant
+/// time, and is not late.
 #[test]
 fn a_crowd_hides_nobody() {
     let mut pair = Pair::new(0);

@@ -159,7 +159,7 @@ impl<T, B: Backend> DelayQueue<T, B> {
     ///
     /// # Panics
     ///
-    /// Panics where the queue holds 2^32 - 2 values.
+    /// Panics where the queue holds 2^32 - 3 values.
     ///
     /// # Examples
     ///
@@ -179,7 +179,7 @@ impl<T, B: Backend> DelayQueue<T, B> {
     ///
     /// # Panics
     ///
-    /// Panics where the queue holds 2^32 - 2 values.
+    /// Panics where the queue holds 2^32 - 3 values.
     ///
     /// # Examples
     ///

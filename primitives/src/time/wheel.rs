@@ -53,6 +53,8 @@ const LEVELS: usize = u64::BITS.div_ceil(DIGIT) as usize;
 const NONE: u32 = u32::MAX;
 /// In place of a neighbour: the entry has none, since it is not listed.
 const UNLISTED: u32 = u32::MAX - 1;
+/// In place of the neighbour before: the entry is free.
+const FREE: u32 = u32::MAX - 2;
 /// How many entries of one slot are looked at for the sake of one wake-up less.
 const GLANCE: usize = 32;
 
@@ -211,17 +213,14 @@ impl<D> Wheel<D> {
         let mut holes = Vec::new();
         let mut free = core::mem::replace(&mut self.free, NONE);
         while free != NONE {
-            let entry = self.entry(free);
-            // Of no entry that is in use: it is known by that below.
-            entry.previous = UNLISTED;
             if (free as usize) < self.len {
                 holes.push(free);
             }
-            free = self.slab[free as usize].next;
+            free = self.entry_ref(free).next;
         }
         while self.slab.len() > self.len {
             let Some(entry) = self.slab.pop() else { break };
-            if entry.previous == UNLISTED {
+            if entry.previous == FREE {
                 continue;
             }
             let hole = holes.pop().expect("as many entries are free as are short");
@@ -252,7 +251,7 @@ impl<D> Wheel<D> {
     ///
     /// # Panics
     ///
-    /// Panics where there are 2^32 - 2 entries.
+    /// Panics where there are 2^32 - 3 entries.
     pub fn insert(&mut self, deadline: u64, data: D) -> Timer {
         let entry = Entry {
             deadline,
@@ -263,7 +262,7 @@ impl<D> Wheel<D> {
         let index = match self.free {
             NONE => {
                 let index = u32::try_from(self.slab.len()).unwrap_or(NONE);
-                assert!(index < UNLISTED, "a wheel holds at most 2^32 - 2 entries");
+                assert!(index < FREE, "a wheel holds at most 2^32 - 3 entries");
                 self.slab.push(entry);
                 index
             }
@@ -280,6 +279,10 @@ impl<D> Wheel<D> {
     /// Gives an entry another deadline, as if it had just been inserted, whether it
     /// has been popped or not.
     ///
+    /// # Panics
+    ///
+    /// Panics where the entry has been removed, and its place is free.
+    ///
     /// # Examples
     ///
     /// ```
@@ -292,6 +295,7 @@ impl<D> Wheel<D> {
     /// assert_eq!(wheel.pop(5), Some(timer));
     /// ```
     pub fn reset(&mut self, timer: Timer, deadline: u64) {
+        self.assert_in_use(timer);
         self.unlink(timer.0);
         self.entry(timer.0).deadline = deadline;
         self.link(timer.0);
@@ -299,6 +303,10 @@ impl<D> Wheel<D> {
 
     /// Takes an entry out. Its data stays in its place until that is used again:
     /// what is to be dropped with care is taken out of it before.
+    ///
+    /// # Panics
+    ///
+    /// As [`reset`](Self::reset).
     ///
     /// # Examples
     ///
@@ -312,9 +320,12 @@ impl<D> Wheel<D> {
     /// assert_eq!(wheel.pop(3), None);
     /// ```
     pub fn remove(&mut self, timer: Timer) {
+        self.assert_in_use(timer);
         self.unlink(timer.0);
         let free = core::mem::replace(&mut self.free, timer.0);
-        self.entry(timer.0).next = free;
+        let entry = self.entry(timer.0);
+        entry.previous = FREE;
+        entry.next = free;
         self.len -= 1;
     }
 
@@ -406,6 +417,14 @@ impl<D> Wheel<D> {
             Some(index) => self.entry_ref(index).deadline,
             None => self.start(place),
         })
+    }
+
+    #[inline]
+    fn assert_in_use(&self, timer: Timer) {
+        assert!(
+            self.entry_ref(timer.0).previous != FREE,
+            "a timer is used that has been removed"
+        );
     }
 
     fn entry(&mut self, index: u32) -> &mut Entry<D> {
