@@ -184,12 +184,17 @@ impl Publishes {
         [count, count_bits, count_first]
     }
 
-    fn looks<A: Atomics>() -> [fn(&Lock<A>) -> Bits; 5] {
+    fn looks<A: Atomics>() -> [fn(&Lock<A>) -> Bits; 6] {
         [
             |lock| {
                 let written = plus(Bits::EMPTY, 1);
                 lock.exchange(written, written)
                     .map_or_else(|found| found, |()| written)
+            },
+            |lock| {
+                let never = plus(Bits::EMPTY, 2);
+                let refused = lock.exchange(never, never);
+                refused.expect_err("the bits were never these")
             },
             |lock| lock.load(),
             |lock| lock.update(|_| None).expect_err("nothing is replaced"),
@@ -200,7 +205,7 @@ impl Publishes {
 }
 
 impl Model for Publishes {
-    const VARIANTS: usize = 3 * 5;
+    const VARIANTS: usize = 3 * 6;
     const AT_LEAST: usize = 600;
 
     fn run<A: Atomics>(variant: usize)

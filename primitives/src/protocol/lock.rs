@@ -24,7 +24,8 @@ use super::{
 ///   section runs if its outcome is then not stored;
 /// - what `update` and `exchange` answer `Ok` for, and what `with` leaves, is what the next
 ///   section finds, and the writes made before a section ended are visible to
-///   whoever enters the next one or sees its bits by `load`;
+///   whoever enters the next one or sees its bits, by `load` or as what `update` or
+///   `exchange` answers, `Err` included;
 /// - nothing of the lock is accessed after another thread can have entered a
 ///   section that follows: whoever learns from the bits that it is the last
 ///   user may free the lock at once.
