@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use reveille::protocol::BlockingBackend;
+use reveille::protocol::{BlockingBackend, Native};
 
 use crate::plan::{Mode, Plan, Profile};
 use crate::run;
-use crate::subject::{Family, Subject};
+use crate::subject::{Family, Offer, Role, Subject};
 use crate::token::Token;
 use crate::verdict::{Counterexample, Report};
 
@@ -18,7 +18,9 @@ use crate::verdict::{Counterexample, Report};
 /// # Panics
 ///
 /// Panics where `name` is empty, or has a character that replay tokens are
-/// divided by: a colon, a quotation mark or white space.
+/// divided by: a colon, a quotation mark or white space; where the name of an
+/// operation has one of these, a slash, a comma or a dot, or is that of another one
+/// of the same role.
 ///
 /// # Examples
 ///
@@ -46,6 +48,8 @@ pub fn check<F: Family>(family: &F, name: &str, profile: Profile) -> Vec<Report>
 #[must_use]
 pub fn explore<F: Family>(family: &F, name: &str, mode: Mode, plan: &Plan) -> Report {
     assert_is_name(name);
+    let roles = family.on::<Native>().roles(plan.bound.participants);
+    roles.iter().for_each(assert_are_names);
     run::run(family, name, mode, plan)
 }
 
@@ -220,4 +224,22 @@ fn assert_is_name(name: &str) {
         "`{name}` cannot be the name of a subject: replay tokens are divided by colons, \
          quotation marks and white space"
     );
+}
+
+/// The text of a program must be read as it was meant.
+fn assert_are_names<Op>(role: &Role<Op>) {
+    let divides = |c: char| "/,.:'".contains(c) || c.is_whitespace();
+    for (index, Offer { name, .. }) in role.ops.iter().enumerate() {
+        assert!(
+            !name.is_empty() && !name.contains(divides),
+            "`{name}` cannot be the name of an operation: the text of a program is divided by \
+             slashes, commas, dots, colons, quotation marks and white space"
+        );
+        assert!(
+            role.ops[..index].iter().all(|other| other.name != *name),
+            "the {} has two operations of the name `{name}`: which of them a program means must be \
+             clear",
+            role.name
+        );
+    }
 }

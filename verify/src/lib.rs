@@ -269,6 +269,7 @@ mod tests;
 mod token;
 mod trace;
 mod verdict;
+mod watch;
 mod worker;
 
 pub use check::{check, check_foreign, explore, replay, replay_foreign};

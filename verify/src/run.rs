@@ -23,6 +23,7 @@ use crate::subject::Family;
 use crate::token::Token;
 use crate::trace;
 use crate::verdict::{Counterexample, Report};
+use crate::watch::{self, Watch};
 
 /// Something that can be run by name, under every engine.
 pub(crate) trait Entry: Send + Sync {
@@ -57,10 +58,30 @@ pub(crate) trait Work: Send + Sync {
     /// Runs one of them.
     fn run_one(&self, program: usize) -> Part;
 
-    /// Runs some of them in turn, up to the first that fails.
+    /// Runs some of them in turn, up to the first that fails. One that takes long is
+    /// named meanwhile.
     fn run(&self, programs: Range<usize>) -> Part {
         let begun = Instant::now();
-        let mut part = Part::of(programs, |program| self.run_one(program));
+        let name = |program, taken: Duration| {
+            let Report {
+                subject,
+                engine,
+                mode,
+                ..
+            } = self.blank();
+            eprintln!(
+                "{subject}, {engine}/{mode}: `{}` has been run for {} s. It may have many \
+                 executions; where it is one that does not end, a poll of it never returns",
+                self.text(program),
+                taken.as_secs(),
+            );
+        };
+        let mut part = Watch::over(watch::PERIOD, name, |watch| {
+            Part::of(programs, |program| {
+                watch.begins(program);
+                self.run_one(program)
+            })
+        });
         part.time = begun.elapsed();
         part
     }
@@ -277,7 +298,7 @@ fn draw(subject: &dyn AnySubject, plan: &Plan, number: u64) -> Vec<Program> {
     };
     let mut programs = std::collections::HashSet::new();
     let mut drawn = Vec::new();
-    for _ in 0..number * 4 {
+    for _ in 0..number.saturating_mul(4) {
         if drawn.len() as u64 == number {
             break;
         }

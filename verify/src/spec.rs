@@ -86,7 +86,7 @@ impl<Op> Call<'_, Op> {
     /// in the specification and in the subject.
     #[must_use]
     pub fn value(&self) -> ValueId {
-        ValueId(self.who * 16 + self.index)
+        ValueId(self.who << 16 | self.index)
     }
 }
 

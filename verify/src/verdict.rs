@@ -179,7 +179,11 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.line())?;
         for failure in &self.failures {
-            write!(f, "\n\n{failure}\nreplay: {}\n", failure.token)?;
+            write!(
+                f,
+                "\n\n{failure}\nagain: with `replay`, or `replay_foreign`, and the token\n{}\n",
+                failure.token
+            )?;
         }
         Ok(())
     }

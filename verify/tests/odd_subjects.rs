@@ -19,6 +19,8 @@ enum Oddity {
     Endless,
     /// The specification panics.
     Unspecified,
+    /// Operations of these names.
+    Named(&'static [&'static str]),
 }
 
 struct Odd<B> {
@@ -52,9 +54,13 @@ impl<B: BlockingBackend> Subject for Odd<B> {
     }
 
     fn roles(&self, participants: usize) -> Vec<Role<()>> {
+        let names = match self.oddity {
+            Oddity::Named(names) => names,
+            _ => &["acts"],
+        };
         let role = Role {
             name: "task",
-            ops: vec![Offer::future("acts", ())],
+            ops: names.iter().map(|name| Offer::future(name, ())).collect(),
             kind: 0,
         };
         vec![role; participants]
@@ -131,4 +137,25 @@ fn loom_says_for_how_many_it_has_threads() {
     let (_, sentence) = failure(&report);
     assert!(sentence.contains("5 threads at most"), "{report}");
     assert!(run(Oddity::None, Mode::Exhaustive, 6).holds());
+}
+
+#[test]
+fn names_of_operations_divide_no_program_and_are_not_shared() {
+    for (names, said) in [
+        (&["a/b"][..], "`a/b` cannot be the name of an operation"),
+        (&["a.b"], "`a.b` cannot be the name of an operation"),
+        (&["a,b"], "`a,b` cannot be the name of an operation"),
+        (&["a:b"], "`a:b` cannot be the name of an operation"),
+        (&[""], "`` cannot be the name of an operation"),
+        (
+            &["a", "b", "a"],
+            "the task has two operations of the name `a`",
+        ),
+    ] {
+        let run = || run(Oddity::Named(names), Mode::Steps, 2);
+        let panic = std::panic::catch_unwind(run).unwrap_err();
+        let text = panic.downcast_ref::<String>().unwrap();
+        assert!(text.starts_with(said), "{text}");
+    }
+    assert!(run(Oddity::Named(&["a", "b"]), Mode::Steps, 2).holds());
 }

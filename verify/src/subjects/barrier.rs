@@ -10,8 +10,8 @@ use crate::execution::Value;
 use crate::plan::{Mode, Plan, Profile};
 use crate::spec::{Call, Spec};
 use crate::subject::{Family, Offer, Role, Started, Subject};
-use crate::subjects::queueing;
 use crate::subjects::set_once::sparingly;
+use crate::subjects::{by_three, queueing};
 
 /// A `Barrier` for so many, over every backend.
 pub(crate) struct Barriers(pub(crate) usize);
@@ -29,6 +29,7 @@ impl Family for Barriers {
     /// A barrier for three needs three: what two can do at it is nothing.
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
         let mut plans = sparingly(queueing(mode, profile), profile);
+        plans = by_three(plans, mode, profile, 6);
         plans.retain(|plan| plan.bound.participants >= self.0);
         plans
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use reveille::protocol::BlockingBackend;
 use reveille::{Condvar, Mutex, OwnedMutexGuard};
 
-use super::queueing;
+use super::{by_three, queueing};
 use crate::execution::Value;
 use crate::plan::{Mode, Plan, Profile};
 use crate::program::Step;
@@ -26,7 +26,7 @@ impl Family for Condvars {
     }
 
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
-        queueing(mode, profile)
+        by_three(queueing(mode, profile), mode, profile, 4)
     }
 }
 

@@ -45,7 +45,10 @@ pub(crate) fn queueing(mode: Mode, profile: Profile) -> Vec<Plan> {
         (Sections, Profile::Full) => vec![
             with(2, 2, 4, 0, false),
             with(2, 2, 3, 1, true),
-            with(3, 1, 3, 0, false),
+            Plan {
+                executions: 10 * plan.executions,
+                ..with(3, 1, 3, 0, false)
+            },
         ],
         (Sections, Profile::Deep) => vec![with(2, 2, 4, 4, true), with(3, 1, 3, 3, true)],
         (Exhaustive, Profile::Quick) => vec![with(2, 2, 3, 1, true), with(3, 1, 3, 0, false)],
@@ -55,7 +58,30 @@ pub(crate) fn queueing(mode: Mode, profile: Profile) -> Vec<Plan> {
             preemptions: Some(1),
             ..with(2, 1, 2, 0, false)
         }],
-        (Accesses, _) => vec![plan],
+        (Accesses, Profile::Full) => vec![Plan {
+            preemptions: Some(2),
+            ..with(2, 2, 3, 0, false)
+        }],
+        (Accesses, Profile::Deep) => vec![plan],
         (Random | Pct | Threads, _) => vec![with(3, 3, 9, 9, true)],
     }
+}
+
+/// With two participants by three operations under loom, `total` of them in all:
+/// what stays under a minute on two cores.
+pub(crate) fn by_three(
+    mut plans: Vec<Plan>,
+    mode: Mode,
+    profile: Profile,
+    total: usize,
+) -> Vec<Plan> {
+    if let (Mode::Sections, Profile::Full, Some(first)) = (mode, profile, plans.first()) {
+        let bound = Bound {
+            operations: 3,
+            total,
+            ..first.bound
+        };
+        plans.push(Plan { bound, ..*first });
+    }
+    plans
 }

@@ -11,7 +11,7 @@ use reveille::mutex::{OwnedMappedMutexGuard, OwnedMutexGuard};
 use reveille::protocol::{Bits, BlockingBackend, describe_permits};
 use reveille::{Mutex, MutexGuard};
 
-use super::queueing;
+use super::{by_three, queueing};
 use crate::execution::Value;
 use crate::plan::{Mode, Plan, Profile};
 use crate::spec::{Call, Spec};
@@ -31,7 +31,7 @@ impl Family for Mutexes {
     }
 
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
-        queueing(mode, profile)
+        by_three(queueing(mode, profile), mode, profile, 4)
     }
 }
 

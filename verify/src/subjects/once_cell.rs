@@ -13,8 +13,8 @@ use crate::plan::{Mode, Plan, Profile};
 use crate::program::Step;
 use crate::spec::{Call, Spec, ValueId};
 use crate::subject::{Family, Offer, Role, Started, Subject};
-use crate::subjects::queueing;
 use crate::subjects::set_once::sparingly;
+use crate::subjects::{by_three, queueing};
 
 /// `OnceCell` over every backend.
 pub(crate) struct OnceCells;
@@ -27,7 +27,8 @@ impl Family for OnceCells {
     }
 
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
-        sparingly(queueing(mode, profile), profile)
+        let plans = sparingly(queueing(mode, profile), profile);
+        by_three(plans, mode, profile, 4)
     }
 }
 

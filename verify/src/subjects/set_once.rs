@@ -10,7 +10,7 @@ use crate::execution::Value;
 use crate::plan::{Mode, Plan, Profile};
 use crate::spec::{Call, Spec, ValueId};
 use crate::subject::{Family, Offer, Role, Started, Subject};
-use crate::subjects::queueing;
+use crate::subjects::{by_three, queueing};
 
 /// `SetOnce` over every backend.
 pub(crate) struct SetOnces;
@@ -23,7 +23,8 @@ impl Family for SetOnces {
     }
 
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
-        sparingly(queueing(mode, profile), profile)
+        let plans = sparingly(queueing(mode, profile), profile);
+        by_three(plans, mode, profile, 6)
     }
 }
 
