@@ -139,11 +139,12 @@ impl<T, B: Backend> Mutex<T, B> {
     /// How often whoever has waited longest is overtaken at most, where no
     /// other bound is chosen.
     ///
-    /// The choice is one of measurement (`cargo ratios mutex/threads`): to wake a
-    /// thread takes as long as some hundreds of short holds of the lock, and a
-    /// bound below that has the lock handed to a thread that sleeps still. From
-    /// there on a larger one gains nothing.
-    pub const DEFAULT_BOUND: u16 = 1000;
+    /// The choice is one of measurement (`cargo ratios mutex/t`), for locks that are held
+    /// for a moment. Handed over, a lock waits for a task or a thread that has yet to
+    /// run: tasks pay for that several times over with a bound of 0, still with 10,
+    /// and little with this one. Above it threads gain nothing, and tasks little, while
+    /// whoever waits is overtaken the more.
+    pub const DEFAULT_BOUND: u16 = 100;
 
     /// An unlocked mutex over any backend, with its fairness.
     ///

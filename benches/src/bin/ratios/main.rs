@@ -22,11 +22,11 @@ struct Options {
     /// Only groups whose name contains this (`oneshot`, `oneshot/ready`, ...).
     group: Option<String>,
 
-    /// How many turns each contender takes; a fifth of them where threads meet.
+    /// How many turns each contender takes; a tenth of them where threads meet.
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
 
-    /// How long one turn is, in microseconds; fifty times that where threads meet.
+    /// How long one turn is, in microseconds; 200 times that where threads meet.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     turn: u32,
 }
@@ -70,10 +70,11 @@ fn main() {
 }
 
 /// One round in so many.
-const ROUNDS_WHERE_THREADS_MEET: u32 = 5;
+const ROUNDS_WHERE_THREADS_MEET: u32 = 10;
 
-/// In a turn of 100 µs one thread can be through before the other has begun.
-const TURN_WHERE_THREADS_MEET: u32 = 50;
+/// In a turn of 100 µs one thread is through before the other has begun, and in one
+/// of some milliseconds the system may have both on one core still.
+const TURN_WHERE_THREADS_MEET: u32 = 200;
 
 impl Options {
     fn rounds_of(&self, contender: &Contender) -> u32 {
