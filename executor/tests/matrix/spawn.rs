@@ -13,7 +13,7 @@ use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
-use reveille::oneshot;
+use reveille::{Mutex, oneshot};
 use reveille_executor::Executor;
 
 use crate::{announced, poll_once};
@@ -206,16 +206,24 @@ fn a_handle_polled_by_two_tasks_wakes_the_second<E: Executor>(executor: &E) {
     });
 }
 
+/// EX-06. The wake ends no wait of the thread for a lock in that poll.
 fn a_wake_in_the_middle_of_a_poll_is_one_further_poll<E: Executor>(executor: &E) {
-    let polls = executor.block_on(executor.spawn(async {
+    let lock = Arc::new(Mutex::new(0));
+    let polls = executor.block_on(executor.spawn(async move {
         let mut polls = 0;
         poll_fn(|cx| {
             polls += 1;
             if polls > 1 {
                 return Poll::Ready(());
             }
-            let waker = cx.waker().clone();
-            let waking = thread::spawn(move || waker.wake());
+            let (waker, held) = (cx.waker().clone(), lock.clone());
+            let mut guard = held.try_lock_owned().unwrap();
+            let waking = thread::spawn(move || {
+                waker.wake();
+                thread::sleep(Duration::from_millis(2));
+                *guard = 1;
+            });
+            assert_eq!(*lock.blocking_lock(), 1, "it waited for the guard");
             waking.join().unwrap();
             Poll::Pending
         })
