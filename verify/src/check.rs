@@ -6,14 +6,15 @@ use reveille::protocol::{BlockingBackend, Native};
 
 use crate::plan::{Mode, Plan, Profile};
 use crate::run;
-use crate::subject::{Family, Offer, Role, Subject};
+use crate::subject::{Family, Offer, Role, Subject, default_plans};
 use crate::token::Token;
 use crate::verdict::{Counterexample, Report};
 
 /// Runs every engine over a primitive that is generic over its backend: a
 /// report for each way of running one.
 ///
-/// `name` stands in the reports and in the replay tokens.
+/// `name` stands in the reports and in the replay tokens. How far it goes is said by
+/// [`Family::plans`], and stands in the reports.
 ///
 /// # Panics
 ///
@@ -208,9 +209,12 @@ impl<S: Subject> Family for Foreign<S> {
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
         match mode {
             Mode::Steps | Mode::Threads => {
-                let mut plan = Plan::of(mode, profile);
-                plan.bound.blocking = false;
-                vec![plan]
+                let takes_three = self.0.roles(3).len() == 3;
+                let mut plans = default_plans(takes_three, mode, profile);
+                plans
+                    .iter_mut()
+                    .for_each(|plan| plan.bound.blocking = false);
+                plans
             }
             _ => Vec::new(),
         }

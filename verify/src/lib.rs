@@ -187,6 +187,25 @@
 //! └───────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
+//! A number counts events. `w0` is a participant's first waker, `[0b0]` the bits of the
+//! lock: `see` is a look at them, `lock [a] -> [b]` a section that found `a` and left
+//! `b`. Last, the clean-up drops what is left of everything.
+//!
+//! How far a run goes is said by its [`Plan`], and stands in its report. Where
+//! [`Family::plans`] is left as it is, programs have two participants, and also three
+//! where the subject has roles for as many, as this one has not. For more, say so:
+//!
+//! ```
+//! # use reveille_verify::{Mode, Plan, Profile};
+//! fn plans(mode: Mode, profile: Profile) -> Vec<Plan> {
+//!     let mut plan = Plan::of(mode, profile);
+//!     plan.bound.participants = 4;
+//!     plan.bound.operations = 1;
+//!     vec![Plan::of(mode, profile), plan]
+//! }
+//! # assert_eq!(plans(Mode::Steps, Profile::Quick)[1].text(), "4x1, none blocking");
+//! ```
+//!
 //! A primitive that knows nothing of backends, of any crate, is run by
 //! [`check_foreign`], which needs a [`Subject`] and no [`Family`].
 //!
@@ -232,7 +251,9 @@
 //! - No waker is called, cloned or dropped in a section, and no [`Value`] is
 //!   dropped in one.
 //! - Every waker, value and lock is gone at the end, each [`Value`] dropped
-//!   once.
+//!   once. That is after the primitive has gone: what a dropped future leaves in one
+//!   that lives on is not seen, unless it was an operation that
+//!   [leaves](Offer::leaving).
 //!
 //! The first violation of an execution is what is reported, in a [`Class`].
 //!

@@ -117,7 +117,8 @@ impl Mode {
 /// How much is run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// Under a minute on two cores: what runs at every commit.
+    /// Under a minute on two cores for all of this project's subjects: what runs at
+    /// every commit.
     #[default]
     Quick,
     /// Some minutes.
@@ -215,6 +216,37 @@ impl Plan {
             (Mode::Threads, Full) => some(bound(3, 6, 6, true), 2_000, 200),
             (Mode::Threads, Deep) => some(bound(4, 8, 8, true), 20_000, 500),
         }
+    }
+
+    /// The plan beside it for subjects that take a third participant: who is behind
+    /// another in a queue can be forgotten only where there is one. None for a mode
+    /// that has enough to do with two.
+    #[must_use]
+    pub fn of_three(mode: Mode, profile: Profile) -> Option<Self> {
+        let bound = |operations, total, unusual, hostile| Bound {
+            participants: 3,
+            operations,
+            total,
+            unusual,
+            blocking: mode != Mode::Steps,
+            hostile,
+        };
+        use Profile::{Deep, Full, Quick};
+        let bound = match (mode, profile) {
+            (Mode::Accesses, _) => return None,
+            (Mode::Steps, Quick) | (Mode::Sections | Mode::Exhaustive, Deep) => {
+                bound(2, 4, 0, false)
+            }
+            (Mode::Steps, Full) => bound(2, 4, 1, true),
+            (Mode::Steps, Deep) => bound(3, 5, 1, true),
+            (Mode::Sections | Mode::Exhaustive, Quick) => bound(1, 3, 0, false),
+            (Mode::Sections | Mode::Exhaustive, Full) => bound(1, 3, 1, true),
+            (Mode::Random | Mode::Pct | Mode::Threads, _) => bound(3, 9, 9, true),
+        };
+        Some(Self {
+            bound,
+            ..Self::of(mode, profile)
+        })
     }
 
     /// The bound, in words.

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use reveille::protocol::{Bits, BlockingBackend};
+use reveille::protocol::{Bits, BlockingBackend, Native};
 
 use crate::execution::Value;
 use crate::plan::{Mode, Plan, Profile};
@@ -109,9 +109,22 @@ pub trait Family: Send + Sync + 'static {
 
     /// What a mode runs in a profile: nothing, where it has nothing to say
     /// about this subject; more than one plan, where one bound says too little.
+    ///
+    /// As it stands, [`Plan::of`] two participants, and [`Plan::of_three`] where the
+    /// subject has [roles](Subject::roles) for three. Where a fault takes more, it is
+    /// not found: a latch of two that wakes one of several takes two operations that
+    /// count down and two that wait.
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
-        vec![Plan::of(mode, profile)]
+        let takes_three = self.on::<Native>().roles(3).len() == 3;
+        default_plans(takes_three, mode, profile)
     }
+}
+
+/// For two participants, and for three.
+pub(crate) fn default_plans(takes_three: bool, mode: Mode, profile: Profile) -> Vec<Plan> {
+    let of_three = takes_three.then(|| Plan::of_three(mode, profile));
+    let plans = [Some(Plan::of(mode, profile)), of_three.flatten()];
+    plans.into_iter().flatten().collect()
 }
 
 /// A part in a program.

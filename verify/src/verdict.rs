@@ -13,7 +13,7 @@ pub enum Verdict {
     /// Every interleaving of every program within the stated bound; of those
     /// that differ by an exchange of sections that do not touch, one.
     Complete,
-    /// A limit cut it: on preemptions, on executions, or on time.
+    /// A limit cut it, on preemptions or on executions; or it ended at its first failure.
     Bounded,
     /// So many were drawn.
     Sampled,
@@ -174,10 +174,11 @@ impl fmt::Display for Counterexample {
     }
 }
 
-/// The run in a line; below it what failed, with the token that replays it.
+/// The run in a line, and its bound; below it what failed, with the token that replays
+/// it.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.line())?;
+        write!(f, "{}, within {}", self.line(), self.bound)?;
         for failure in &self.failures {
             write!(
                 f,
