@@ -33,8 +33,15 @@
 //! dropped after it was granted by `notify_one` or `notify_last` hands the grant
 //! on in the same way.
 //!
+//! Differences from `tokio::sync::Notify`: `new` is `const`; futures are `Unpin`;
+//! [`wait_until`], [`new_in`], [`waiting`] and [`granted`] are additions.
+//!
 //! [`notify_one`]: Notify::notify_one
 //! [`notify_waiters`]: Notify::notify_waiters
+//! [`wait_until`]: Notify::wait_until
+//! [`new_in`]: Notify::new_in
+//! [`waiting`]: Notify::waiting
+//! [`granted`]: Notify::granted
 
 #![forbid(unsafe_code)]
 
@@ -405,9 +412,11 @@ impl<B: Backend> Notify<B> {
 
     #[inline]
     fn notify(&self, end: End) {
+        // Also where there is a permit: whoever takes it must see what was written
+        // before this call.
         let unqueued = self
             .lock
-            .update(|bits| (!bits.intersects(QUEUED | PERMIT | FLEETING)).then(|| bits | PERMIT));
+            .update(|bits| (!bits.intersects(QUEUED | FLEETING)).then(|| bits | PERMIT));
         if unqueued.is_err_and(|bits| bits.contains(QUEUED)) {
             self.lock.with(|section| notify(section, end));
         }

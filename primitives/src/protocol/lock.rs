@@ -38,6 +38,11 @@ pub unsafe trait RawStateLock<S> {
     ///
     /// `f` may run more than once; only the last run counts.
     ///
+    /// Where `f` answers `None`, nothing is published either: what was written before
+    /// need not be visible to the sections that follow. Who has something to make
+    /// known, and finds that its flag is set already, answers with the bits as they
+    /// are.
+    ///
     /// # Errors
     ///
     /// The bits for which `f` answered `None`.
@@ -146,6 +151,9 @@ impl<S, B: Backend> StateLock<S, B> {
 
     /// A section that needs only the bits; on [`Native`](super::Native), one
     /// compare-exchange.
+    ///
+    /// Where `f` answers `None` it is a look, which tells those who come later
+    /// nothing: see [`RawStateLock::update`].
     ///
     /// # Errors
     ///

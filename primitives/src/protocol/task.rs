@@ -440,15 +440,17 @@ impl<B: Backend> Header<B> {
     /// Answers whether a runnable is due, which has been given a share.
     fn wake(&self) -> bool {
         let woken = self.lock.update(|bits| {
-            if bits.intersects(SCHEDULED | DONE) {
+            if bits.contains(DONE) {
                 None
-            } else if bits.contains(RUNNING) {
+            } else if bits.intersects(RUNNING | SCHEDULED) {
+                // Also where that changes nothing: the run that comes must see what
+                // was written before this wake.
                 Some(bits | SCHEDULED)
             } else {
                 Some(shared(bits | SCHEDULED))
             }
         });
-        woken.is_ok_and(|before| !before.contains(RUNNING))
+        woken.is_ok_and(|before| !before.intersects(RUNNING | SCHEDULED))
     }
 
     /// As [`wake`](Self::wake), and the run that follows is the last.

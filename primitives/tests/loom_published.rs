@@ -1,0 +1,123 @@
+//! What was written before a wake is seen by whoever is woken, also where the wake
+//! finds that there was another and changes nothing: under loom, over the real lock.
+//! The abstract ones show more than their contract promises, and do not tell.
+
+use std::future::poll_fn;
+use std::panic::Location;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::Poll;
+
+use loom::sync::atomic::AtomicBool;
+use loom::thread;
+use reveille::Notify;
+use reveille::protocol::{
+    Bits, Description, LoomWord, Ran, Runnable, Schedule, StateLock, block_on, task,
+};
+
+/// Explores every execution of `model` within so many preemptions.
+fn explore(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
+    let executions = Arc::new(AtomicUsize::new(0));
+    let count = executions.clone();
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = preemptions;
+    builder.max_permutations = None;
+    builder.max_duration = None;
+    builder.check(move || {
+        count.fetch_add(1, Relaxed);
+        model();
+    });
+    assert!(executions.load(Relaxed) > 5, "next to nothing was explored");
+}
+
+/// Whoever takes the permit looks for what it is about, and waits again.
+#[test]
+fn a_notification_that_finds_a_permit_publishes() {
+    for notify_one in [Notify::notify_one, Notify::notify_last] {
+        explore(None, move || {
+            let shared = Arc::new((Notify::<LoomWord>::new_in(), AtomicBool::new(false)));
+            shared.0.notify_one();
+            let notifying = {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    let (notify, done) = &*shared;
+                    done.store(true, Relaxed);
+                    notify_one(notify);
+                })
+            };
+            let (notify, done) = &*shared;
+            // Loom tells of a deadlock.
+            block_on::<LoomWord, _>(async {
+                notify.notified().await;
+                while !done.load(Relaxed) {
+                    notify.notified().await;
+                }
+            });
+            notifying.join().unwrap();
+        });
+    }
+}
+
+type Slot = StateLock<Option<Runnable<LoomWord>>, LoomWord>;
+
+struct ToSlot(Arc<Slot>);
+
+impl Schedule<LoomWord> for ToSlot {
+    fn schedule(&self, task: Runnable<LoomWord>) {
+        let before = self.0.with(|section| section.state.replace(task));
+        assert!(before.is_none(), "a task was scheduled twice");
+    }
+}
+
+fn run_all(slot: &Slot) {
+    let mut next = slot.with(|section| section.state.take());
+    while let Some(runnable) = next.take() {
+        next = match runnable.run() {
+            Ran::Woken(again) => Some(again),
+            Ran::Waits | Ran::Done(_) => slot.with(|section| section.state.take()),
+        };
+    }
+}
+
+/// Of all executions there are too many.
+#[test]
+fn bounded_to_2_preemptions_a_wake_that_finds_its_task_scheduled_publishes() {
+    explore(Some(2), || {
+        let slot = Arc::new(Slot::new_in(Bits::EMPTY, None));
+        let done = Arc::new(AtomicBool::new(false));
+        let waker = Arc::new(Mutex::new(None));
+        let future = poll_fn({
+            let (done, waker) = (done.clone(), waker.clone());
+            move |cx| {
+                if done.load(Relaxed) {
+                    return Poll::Ready(());
+                }
+                // Without a lock around what can switch threads.
+                let own = cx.waker().clone();
+                let before = waker.lock().unwrap().replace(own);
+                drop(before);
+                Poll::Pending
+            }
+        });
+        let description = Description {
+            id: 0,
+            location: Location::caller(),
+            name: None,
+        };
+        let (runnable, held, join) = task(future, ToSlot(slot.clone()), description);
+        assert!(matches!(runnable.run(), Ran::Waits));
+        let waker = waker.lock().unwrap().take().unwrap();
+        waker.wake_by_ref();
+        let waking = thread::spawn(move || {
+            done.store(true, Relaxed);
+            waker.wake();
+        });
+        run_all(&slot);
+        waking.join().unwrap();
+        run_all(&slot);
+        assert!(join.is_finished(), "the last wake was lost");
+        drop(held);
+    });
+}
