@@ -23,7 +23,7 @@ use reveille::time::{Timers, VirtualClock};
 
 use crate::Executor;
 use crate::long_poll::{LongPoll, Polls};
-use crate::single::{Item, Order, Single};
+use crate::single::{Item, Order, Owner, Single};
 use crate::task::JoinHandle;
 
 /// The variable of the environment that has [`Simulation::explore`] replay one seed.
@@ -36,6 +36,11 @@ const SEED: &str = "REVEILLE_SEED";
 /// day of sleeps takes no time. Where no deadline is left either, the tasks wait for
 /// one another for ever, and `block_on` panics and says so.
 ///
+/// A sleep belongs to the timers that are current where it is made. One that is made
+/// outside of `block_on`, as in `block_on(sleep(d))`, is on the real clock: the
+/// simulation sees no deadline, and says deadlock. Make it inside of what it runs:
+/// `block_on(async { sleep(d).await })`.
+///
 /// # Examples
 ///
 /// A bug of order: of two deposits, one can get lost. Which seeds find it is a
@@ -46,7 +51,7 @@ const SEED: &str = "REVEILLE_SEED";
 /// use std::rc::Rc;
 /// use reveille_executor::{Simulation, task};
 ///
-/// /// Reads, and writes only after the others had their turn.
+/// /// Reads, and writes later: others may have their turn between.
 /// async fn deposit(account: Rc<Cell<u32>>, sum: u32) {
 ///     let balance = account.get();
 ///     task::yield_now().await;
@@ -68,7 +73,7 @@ const SEED: &str = "REVEILLE_SEED";
 /// assert_ne!(balance(wrong), 3); // again
 /// ```
 pub struct Simulation {
-    single: Rc<Single>,
+    single: Owner,
     clock: VirtualClock,
     trace: Rc<RefCell<Trace>>,
     seed: u64,

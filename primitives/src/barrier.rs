@@ -61,8 +61,8 @@ use crate::protocol::{Backend, Bits, DefaultBackend, Horizon, Site, StateLock, W
 ///
 /// # Differences
 ///
-/// Other than in `tokio::sync::Barrier`, [`wait`](Self::wait) is cancel-safe and
-/// a named future, and `new` is `const`; [`new_in`](Self::new_in),
+/// Unlike `tokio::sync::Barrier`, [`wait`](Self::wait) is cancel-safe and a named
+/// future, and `new` is `const`. [`new_in`](Self::new_in),
 /// [`waiting`](Self::waiting) and [`granted`](Self::granted) are additions.
 pub struct Barrier<B: Backend = DefaultBackend> {
     lock: StateLock<Waiters<()>, B>,

@@ -15,8 +15,24 @@
 //! | [`time`] | sleeps, timeouts, intervals and queues of delays, on any clock |
 //! | [`protocol`] | what all of them stand on, and what to build one's own on |
 //!
-//! The names and the semantics are those of `tokio::sync`: a `use` line is all
-//! that changes. Nothing here needs a particular executor.
+//! The names and the semantics are those of `tokio::sync`; those of [`Condvar`],
+//! which tokio does not have, are those of [`std::sync`]. Nothing here needs a
+//! particular executor.
+//!
+//! # Differences
+//!
+//! From tokio, as a rule a `use` line is all that changes. Each module or type lists
+//! its differences; these are met first:
+//!
+//! - Counts of permits are `usize`.
+//! - A [`Mutex`] lets others overtake whoever waits, up to a
+//!   [bound](mutex#fairness).
+//! - No primitive consumes a budget: a loop whose every `await` is ready says itself
+//!   where others have their turn, by `reveille_executor::task::coop` for one.
+//! - tokio's paused time moves nothing here: a [`VirtualClock`](time::VirtualClock)
+//!   does.
+//!
+//! # Futures and backends
 //!
 //! Each future is `Unpin` and a few words small, each primitive is generic over
 //! a [backend](protocol::Backend) that defaults to threads, and each is
@@ -26,7 +42,8 @@
 //!
 //! - `std` (default): threads that park. Without it the crate is `no_std` with
 //!   `alloc`, and the default backend spins.
-//! - `futures-core`: `FusedFuture` for the futures that are.
+//! - `futures-core`: `FusedFuture` for the futures that are fused, `Stream` for
+//!   [`DelayQueue`](time::DelayQueue).
 //! - `locations`: each primitive tells where in the source those who wait began
 //!   to, and those who hold it took it; in `Debug` too.
 //! - `loom`, `shuttle`: the backends that these explore. They only add types.

@@ -41,8 +41,10 @@
 //!
 //! Differences from `tokio::sync::Mutex`: the bound; a blocking call within an
 //! executor blocks its thread instead of panicking, since the mutex does not
-//! know about executors.
+//! know about executors; [`new_in`], [`waiting`] and [`granted`] are additions.
 //!
+//! [`new_in`]: Mutex::new_in
+//! [`waiting`]: Mutex::waiting
 //! [`granted`]: Mutex::granted
 
 #![forbid(unsafe_code)]

@@ -74,8 +74,7 @@ const BUSY: Bits = Bits::new(1 << 1);
 ///
 /// # Differences
 ///
-/// Other than in `tokio::sync::OnceCell`,
-/// [`get_or_init`](Self::get_or_init) and
+/// Unlike `tokio::sync::OnceCell`, [`get_or_init`](Self::get_or_init) and
 /// [`get_or_try_init`](Self::get_or_try_init) are named futures that are
 /// `Unpin`, for which the future of an initializer that is started goes on the
 /// heap; and `new` is `const`. [`wait`](Self::wait), [`new_in`](Self::new_in),

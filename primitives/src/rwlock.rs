@@ -40,7 +40,9 @@
 //!
 //! Differences from `tokio::sync::RwLock`: upgradable reads; no lock is for no
 //! reader; a blocking call within an executor blocks its thread instead of
-//! panicking, since the lock does not know about executors.
+//! panicking, since the lock does not know about executors;
+//! [`new_in`](RwLock::new_in), [`waiting`](RwLock::waiting) and
+//! [`granted`](RwLock::granted) are additions.
 
 #![forbid(unsafe_code)]
 

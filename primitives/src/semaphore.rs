@@ -28,12 +28,18 @@
 //!
 //! Differences from `tokio::sync::Semaphore`: every count is a `usize`;
 //! [`MAX_PERMITS`](Semaphore::MAX_PERMITS) is smaller; permits and futures are
-//! one type each, over a borrow or an `Arc`; [`acquire_up_to`] and [`shrink`]
-//! are additions; a blocking call within an executor blocks its thread instead
-//! of panicking, since the semaphore does not know about executors.
+//! one type each, over a borrow or an `Arc`; [`with_bound`](Semaphore::with_bound),
+//! [`new_in`], [`acquire_up_to`], [`shrink`], [`waiting`] and [`granted`] are
+//! additions. The blocking calls, [`blocking_acquire`] and its like, are in tokio from
+//! 1.54 on, and panic there within a runtime; here they block the thread, since the
+//! semaphore does not know about executors.
 //!
+//! [`new_in`]: Semaphore::new_in
 //! [`acquire_up_to`]: Semaphore::acquire_up_to
 //! [`shrink`]: Semaphore::shrink
+//! [`waiting`]: Semaphore::waiting
+//! [`granted`]: Semaphore::granted
+//! [`blocking_acquire`]: Semaphore::blocking_acquire
 
 #![forbid(unsafe_code)]
 

@@ -73,9 +73,9 @@ use crate::protocol::{Backend, Bits, DefaultBackend, Settled, Site, Waiter, Wait
 ///
 /// # Differences
 ///
-/// Other than in `tokio::sync::SetOnce`, [`wait`](Self::wait) is a named future,
-/// and `new` is `const`; [`new_in`](Self::new_in), [`waiting`](Self::waiting)
-/// and [`granted`](Self::granted) are additions.
+/// Unlike `tokio::sync::SetOnce`, [`wait`](Self::wait) is a named future, and
+/// `new` is `const`. [`new_in`](Self::new_in), [`waiting`](Self::waiting) and
+/// [`granted`](Self::granted) are additions.
 pub struct SetOnce<T, B: Backend = DefaultBackend> {
     settled: Settled<T, Waiters<()>, B>,
 }

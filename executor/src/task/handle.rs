@@ -50,8 +50,10 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Cancels the task, if it is not finished: its executor drops the future, at
-    /// once where it is being polled, or as the next thing it does with the task.
+    /// Cancels the task, if it is not finished: its executor drops the future.
+    ///
+    /// Where the future is being polled, it is dropped when that poll ends; otherwise,
+    /// as the next thing that the executor does with the task.
     ///
     /// The handle then answers a [cancelled](JoinError::is_cancelled) error, unless
     /// the poll that was under way finished the task.

@@ -11,7 +11,10 @@ use crate::context;
 ///
 /// # Panics
 ///
-/// Panics where none does.
+/// Panics where none does. Those that count are
+/// [`LocalExecutor`](crate::LocalExecutor), [`Simulation`](crate::Simulation) and
+/// [`ThreadPool`](crate::ThreadPool); [`Threads`](crate::Threads), the bare
+/// [`block_on`](crate::block_on) and the executors of other crates do not.
 ///
 /// # Examples
 ///
@@ -42,7 +45,7 @@ where
 ///
 /// # Panics
 ///
-/// Panics where none does, or not one of one thread: a
+/// Panics where that is not an executor of one thread: a
 /// [`LocalExecutor`](crate::LocalExecutor) or a [`Simulation`](crate::Simulation).
 ///
 /// # Examples

@@ -6,7 +6,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Lets the other ready tasks run before this one goes on.
+/// Goes to the back of the queue, so that other ready tasks run first.
+///
+/// Under a [`Simulation`](crate::Simulation), whose order is drawn, it may be next
+/// again.
 ///
 /// # Cancel safety
 ///

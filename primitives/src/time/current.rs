@@ -77,8 +77,10 @@ impl Timers {
     /// # drop(entered);
     /// ```
     pub fn enter(&self) -> Entered {
+        // A thread that ends has none entered any more.
+        let before = ENTERED.try_with(|entered| entered.replace(Some(self.clone())));
         Entered {
-            before: ENTERED.replace(Some(self.clone())),
+            before: before.ok().flatten(),
             on_its_thread: PhantomData,
         }
     }

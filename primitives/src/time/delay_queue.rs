@@ -36,17 +36,24 @@ use crate::protocol::{Backend, DefaultBackend};
 /// order in which they were inserted or reset. Inserting, removing and resetting
 /// take constant time.
 ///
-/// A value is *overdue* where its deadline was over when the queue was last polled
-/// before it was inserted or reset. Values that are overdue come out before all
-/// others, in the order in which they were inserted or reset, whatever their
-/// deadlines are.
+/// The queue has *come to* a time: that of its creation, then the deadline of each
+/// value that comes out, and the time of each poll that finds nothing due. A value that
+/// is inserted or reset with a deadline before that time is *overdue*, and comes out as
+/// if that time were its deadline: before all values that are due later, and after those
+/// that are overdue already.
+///
+/// With the feature `futures-core` it is a `Stream`.
 ///
 /// # Differences
 ///
-/// Other than in `tokio_util::time::DelayQueue`, where the order of overdue values
-/// is left open, a [`Key`] never becomes that of another value, so `remove` with one
-/// that has come out answers rightly; `peek` is exact, `contains` and
-/// [`expired`](Self::expired) are additions.
+/// Unlike `tokio_util::time::DelayQueue`, it says in which order overdue values come
+/// out; [`peek`](Self::peek) is exact; it is a `Stream` only with the feature; and a
+/// [`Key`] never becomes that of another value: with one whose value has come out,
+/// [`try_remove`](Self::try_remove) answers `None`, and [`remove`](Self::remove)
+/// panics.
+///
+/// [`contains`](Self::contains), [`expired`](Self::expired) and
+/// [`new_in`](Self::new_in) are additions.
 ///
 /// # Examples
 ///
@@ -155,7 +162,7 @@ impl<T, B: Backend> DelayQueue<T, B> {
         }
     }
 
-    /// Puts a value in, to come out after so long.
+    /// Puts a value in, to come out when `delay` has passed.
     ///
     /// # Panics
     ///
@@ -175,7 +182,7 @@ impl<T, B: Backend> DelayQueue<T, B> {
         self.insert_at(value, self.timers().now() + delay)
     }
 
-    /// Puts a value in, to come out then.
+    /// Puts a value in, to come out at `deadline`.
     ///
     /// # Panics
     ///
@@ -231,6 +238,18 @@ impl<T, B: Backend> DelayQueue<T, B> {
     }
 
     /// As [`remove`](Self::remove), or `None` where the value has come out.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{DelayQueue, Duration};
+    ///
+    /// let mut queue = DelayQueue::new();
+    /// let key = queue.insert(7, Duration::from_secs(60));
+    /// let removed = queue.try_remove(&key);
+    /// assert_eq!(removed.unwrap().into_inner(), 7);
+    /// assert_eq!(queue.try_remove(&key), None);
+    /// ```
     pub fn try_remove(&mut self, key: &Key) -> Option<Expired<T>> {
         let removed = self.find(key).map(|timer| self.take(timer))?;
         if self.is_empty() {
@@ -239,7 +258,7 @@ impl<T, B: Backend> DelayQueue<T, B> {
         Some(removed)
     }
 
-    /// Lets a value come out after so long from now.
+    /// Lets a value come out when `delay` has passed from now.
     ///
     /// # Panics
     ///
@@ -260,11 +279,25 @@ impl<T, B: Backend> DelayQueue<T, B> {
         self.reset_at(key, self.timers().now() + delay);
     }
 
-    /// Lets a value come out then.
+    /// Lets a value come out at `deadline`.
     ///
     /// # Panics
     ///
     /// Panics where the value has come out.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{DelayQueue, Duration, Instant};
+    ///
+    /// let mut queue = DelayQueue::new();
+    /// let key = queue.insert(7, Duration::from_secs(60));
+    /// let now = Instant::now();
+    /// queue.reset_at(&key, now);
+    /// assert_eq!(queue.deadline(&key), now);
+    /// let expired = reveille_executor::block_on(queue.expired());
+    /// assert_eq!(expired.unwrap().into_inner(), 7);
+    /// ```
     #[track_caller]
     pub fn reset_at(&mut self, key: &Key, deadline: Instant) {
         let timer = self.find(key).unwrap_or_else(|| gone());
@@ -364,6 +397,21 @@ impl<T, B: Backend> DelayQueue<T, B> {
     /// # Cancel safety
     ///
     /// Dropped before it is ready, it takes nothing out.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{DelayQueue, Duration};
+    ///
+    /// # reveille_executor::block_on(async {
+    /// let mut queue = DelayQueue::new();
+    /// queue.insert("late", Duration::from_millis(2));
+    /// queue.insert("soon", Duration::from_millis(1));
+    /// assert_eq!(queue.expired().await.unwrap().into_inner(), "soon");
+    /// assert_eq!(queue.expired().await.unwrap().into_inner(), "late");
+    /// assert_eq!(queue.expired().await, None);
+    /// # });
+    /// ```
     pub fn expired(&mut self) -> NextExpired<'_, T, B> {
         NextExpired { queue: self }
     }

@@ -18,8 +18,8 @@ use core::time::Duration;
 ///
 /// # Differences
 ///
-/// Other than `tokio::time::Instant`, it works without `std`, `+` and `-` saturate
-/// instead of panicking, and [`ORIGIN`](Self::ORIGIN), [`MAX`](Self::MAX),
+/// Unlike `tokio::time::Instant`, it works without `std`, and `+` and `-` saturate
+/// instead of panicking. [`ORIGIN`](Self::ORIGIN), [`MAX`](Self::MAX),
 /// [`from_origin`](Self::from_origin) and [`since_origin`](Self::since_origin) are
 /// additions.
 ///

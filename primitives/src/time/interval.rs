@@ -182,12 +182,12 @@ impl<B: Backend> Interval<B> {
         self.reset_after(Duration::ZERO);
     }
 
-    /// Makes the next tick due so long from now.
+    /// Makes the next tick due when `after` has passed from now.
     pub fn reset_after(&mut self, after: Duration) {
         self.reset_at(self.sleep.timers().now() + after);
     }
 
-    /// Makes the next tick due then.
+    /// Makes the next tick due at `deadline`.
     ///
     /// # Examples
     ///

@@ -31,12 +31,17 @@
 //! [entered](Timers::enter) on the thread, as an executor's are, and otherwise those
 //! of the process, on the real clock.
 //!
+//! The functions look for them when they are called, not when the future is polled:
+//! write `block_on(async { sleep(d).await })`, not `block_on(sleep(d))`. The latter
+//! sleeps on the timers that were current before, not on the executor's.
+//!
 //! # Drivers
 //!
 //! Somebody has to look at the clock. An executor with a loop of its own has a
 //! [`Driver`], and sleeps until the deadline that each turn answers; where there is
 //! none, a thread does, which starts when the first sleep waits. So everything works
-//! on tokio, smol, futures, or a bare `block_on`, without any set-up.
+//! on tokio, smol, futures, or a bare `block_on`, without any set-up. Where the system
+//! refuses that thread, the poll [panics](Sleep#panics).
 //!
 //! # How exact
 //!
@@ -61,6 +66,20 @@
 //!
 //! Without the feature `std` there are the wheel, [`Timers`] on a [`VirtualClock`]
 //! or on a clock of one's own, and no current timers.
+//!
+//! # Differences from `tokio::time`
+//!
+//! - It works without a runtime: outside of one a sleep is on the timers of the
+//!   process, where tokio's panics.
+//! - There is no `pause`, `resume` or `advance`: a [`VirtualClock`] is moved instead.
+//!   tokio's paused time moves nothing here.
+//! - Deadlines are rounded up to ticks of 66 µs, or as [`Timers::new_in`] is told;
+//!   tokio's to milliseconds.
+//! - [`MissedTickBehavior`] has no tolerance: it tells [what
+//!   follows](MissedTickBehavior#differences).
+//! - No timer consumes a budget.
+//!
+//! [`Instant`], [`Sleep::reset`] and [`DelayQueue`] list their own.
 
 #![forbid(unsafe_code)]
 
@@ -97,9 +116,11 @@ pub use self::timeout::{Deadline, Timeout};
 pub use self::timers::Timers;
 pub use self::virtual_clock::{Advance, VirtualClock};
 
-/// Waits for so long.
+/// Waits for `duration`.
 ///
-/// The time begins with this call, not with the first poll.
+/// The time begins with this call, not with the first poll, and the timers are those
+/// that are [current](Timers::current) here: make it inside of the future that an
+/// executor is to run. See [Clocks](self#clocks).
 ///
 /// # Cancel safety
 ///
@@ -121,7 +142,8 @@ pub fn sleep(duration: Duration) -> Sleep {
     current::with(|timers| timers.sleep(duration))
 }
 
-/// Waits until then.
+/// Waits until `deadline`, on the timers that are [current](Timers::current) at this
+/// call, as [`sleep`] does.
 ///
 /// # Cancel safety
 ///
@@ -141,7 +163,7 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
     current::with(|timers| timers.sleep_until(deadline))
 }
 
-/// Waits for a future, but no longer than that.
+/// Waits for a future, but no longer than `duration`.
 ///
 /// The future is polled first, so a result that is there wins, however late.
 ///
@@ -171,7 +193,7 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
     current::with(|timers| timers.timeout(duration, future))
 }
 
-/// Waits for a future, but not past that.
+/// Waits for a future, but not past `deadline`.
 ///
 /// # Cancel safety
 ///
@@ -195,7 +217,7 @@ pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::Int
     current::with(|timers| timers.timeout_at(deadline, future))
 }
 
-/// Ticks now, and each time a period has passed.
+/// Ticks now, and each time `period` has passed.
 ///
 /// # Panics
 ///
@@ -221,7 +243,7 @@ pub fn interval(period: Duration) -> Interval {
     timers.interval(period)
 }
 
-/// Ticks at `start`, and each time a period has passed.
+/// Ticks at `start`, and each time `period` has passed.
 ///
 /// # Panics
 ///

@@ -29,6 +29,13 @@ use crate::protocol::{Backend, DefaultBackend, WakerSlot};
 /// It can be polled again after it was ready, and is ready then; and it can be
 /// [reset](Self::reset), and waits again.
 ///
+/// # Panics
+///
+/// A poll that has to wait, and a [reset](Self::reset) of a sleep that waits, panic
+/// where the timers have no [driver](super::Driver) and are to have [a
+/// thread](Timers::threaded), as those of the process are, and the system refuses it.
+/// The next sleep tries again.
+///
 /// # Cancel safety
 ///
 /// Dropped, it leaves nothing behind.

@@ -165,7 +165,7 @@ impl<B: Backend> Timers<B> {
         self.inner.lock.with(|section| section.state.wheel.len())
     }
 
-    /// Waits for so long. See [`time::sleep`](super::sleep).
+    /// Waits for `duration`. See [`time::sleep`](super::sleep).
     ///
     /// # Examples
     ///
@@ -182,7 +182,7 @@ impl<B: Backend> Timers<B> {
         Sleep::new(self.clone(), now + duration, now)
     }
 
-    /// Waits until then. See [`time::sleep_until`](super::sleep_until).
+    /// Waits until `deadline`. See [`time::sleep_until`](super::sleep_until).
     ///
     /// # Examples
     ///
@@ -197,7 +197,7 @@ impl<B: Backend> Timers<B> {
         Sleep::new(self.clone(), deadline, self.now())
     }
 
-    /// Waits for a future, but no longer than that. See
+    /// Waits for a future, but no longer than `duration`. See
     /// [`time::timeout`](super::timeout).
     ///
     /// # Examples
@@ -219,7 +219,7 @@ impl<B: Backend> Timers<B> {
         Timeout::new(future.into_future(), Deadline::new(self.sleep(duration)))
     }
 
-    /// Waits for a future, but not past that. See
+    /// Waits for a future, but not past `deadline`. See
     /// [`time::timeout_at`](super::timeout_at).
     ///
     /// # Examples
@@ -242,7 +242,7 @@ impl<B: Backend> Timers<B> {
         )
     }
 
-    /// Ticks now, and each time a period has passed. See
+    /// Ticks now, and each time `period` has passed. See
     /// [`time::interval`](super::interval).
     ///
     /// # Panics
@@ -264,7 +264,7 @@ impl<B: Backend> Timers<B> {
         self.interval_at(self.now(), period)
     }
 
-    /// Ticks at `start`, and each time a period has passed. See
+    /// Ticks at `start`, and each time `period` has passed. See
     /// [`time::interval_at`](super::interval_at).
     ///
     /// # Panics

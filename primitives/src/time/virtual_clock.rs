@@ -48,8 +48,9 @@ pub struct VirtualClock<B: Backend = DefaultBackend> {
 pub enum Advance {
     /// Only whoever calls its methods.
     ByHand,
-    /// An executor too: it moves it to the next deadline when it has nothing else
-    /// to do ([`Timers::idle`]).
+    /// An executor of one thread too: it moves it to the next deadline when it has
+    /// nothing else to do ([`Timers::idle`]). On a pool of threads it stands still:
+    /// see [`VirtualClock::when_idle`].
     WhenIdle,
 }
 
@@ -61,6 +62,10 @@ impl VirtualClock {
     }
 
     /// A clock at its origin that an idle executor moves to the next deadline.
+    ///
+    /// `LocalExecutor` and `Simulation` of `reveille_executor` do. A `ThreadPool` does
+    /// not, whose workers do not know when all others are idle too: on one it stands
+    /// still until it is moved by hand.
     #[must_use]
     pub fn when_idle() -> Self {
         Self::starting_at(Instant::ORIGIN, Advance::WhenIdle)
@@ -104,7 +109,7 @@ impl<B: Backend> VirtualClock<B> {
         self.timers.now()
     }
 
-    /// Moves the clock by exactly so much, and fires what is due then, in the order
+    /// Moves the clock by exactly `duration`, and fires what is due then, in the order
     /// of deadlines. Past [`Instant::MAX`] it stops there.
     ///
     /// What is woken sees the time that the clock has gone to, not that of its
