@@ -21,6 +21,8 @@ use std::pin::pin;
 
 use reveille::protocol::{self, BlockingBackend, Native, Parker};
 
+use crate::task::coop::Budget;
+
 thread_local! {
     static PARKER: RefCell<Parker<Native>> = RefCell::new(Parker::new());
 }
@@ -66,6 +68,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     // Pinned out here, the future is dropped after the parker is given back,
     // and its destructor can block in turn.
     let mut future = pin!(future);
+    let _budget = Budget::unbounded();
     let lent = PARKER.try_with(|parker| {
         let mut parker = parker.try_borrow_mut().ok()?;
         Some(parker.block_on(future.as_mut()))
@@ -101,5 +104,6 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 /// # sender.join().unwrap().unwrap();
 /// ```
 pub fn block_on_in<B: BlockingBackend, F: Future>(future: F) -> F::Output {
+    let _budget = Budget::unbounded();
     protocol::block_on::<B, F>(future)
 }

@@ -34,10 +34,17 @@ pub(crate) struct Entered {
     token: usize,
 }
 
+/// A thread that ends has no current executor any more, and gets none.
 pub(crate) fn enter(current: Current, token: usize) -> Entered {
-    Entered {
-        before: CURRENT.replace(Some(current)),
-        token: TOKEN.replace(token),
+    match CURRENT.try_with(|it| it.replace(Some(current))) {
+        Ok(before) => Entered {
+            before,
+            token: TOKEN.replace(token),
+        },
+        Err(_) => Entered {
+            before: None,
+            token: TOKEN.get(),
+        },
     }
 }
 
@@ -46,7 +53,7 @@ impl Drop for Entered {
         let before = self.before.take();
         TOKEN.set(self.token);
         // Outside of the borrow: it can be the last handle.
-        drop(CURRENT.replace(before));
+        drop(CURRENT.try_with(|current| current.replace(before)));
     }
 }
 
@@ -60,7 +67,8 @@ pub(crate) fn is_current(token: usize) -> bool {
 /// Does something with the current executor, which does not call back.
 #[inline]
 pub(crate) fn with<R>(f: impl FnOnce(&Current) -> R) -> Option<R> {
-    CURRENT.with_borrow(|current| current.as_ref().map(f))
+    let found = CURRENT.try_with(|current| current.borrow().as_ref().map(f));
+    found.ok().flatten()
 }
 
 /// The current executor, which `what` needs.

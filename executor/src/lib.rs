@@ -42,6 +42,7 @@
 #![forbid(unsafe_code)]
 
 mod block_on;
+mod contain;
 mod context;
 mod executor;
 #[cfg(feature = "futures")]

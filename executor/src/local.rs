@@ -4,14 +4,13 @@
 
 use std::fmt;
 use std::future::Future;
-use std::rc::Rc;
 use std::time::Duration;
 
 use reveille::time::Timers;
 
 use crate::Executor;
 use crate::long_poll::{LongPoll, Polls};
-use crate::single::Single;
+use crate::single::{Owner, Single};
 use crate::task::JoinHandle;
 
 /// An executor of one thread, whose tasks need not be `Send`.
@@ -79,7 +78,7 @@ use crate::task::JoinHandle;
 /// assert_eq!(executor.block_on(task).unwrap(), 7);
 /// ```
 pub struct LocalExecutor {
-    single: Rc<Single>,
+    single: Owner,
 }
 
 impl LocalExecutor {
@@ -203,7 +202,9 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// The timers that tasks use; by default some of its own, on the real clock.
+    /// The timers that tasks use; by default some of its own, on the real clock. The
+    /// executor drives them from now on, and only while it runs: whoever else sleeps on
+    /// them waits for it, so those of the process are better left to their thread.
     /// Those of a virtual clock that moves when idle are moved by the executor.
     pub fn timers(mut self, timers: Timers) -> Self {
         self.timers = Some(timers);

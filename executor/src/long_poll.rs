@@ -3,12 +3,13 @@
 #![forbid(unsafe_code)]
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use reveille::protocol::{Description, Native, Ran, Runnable};
 
+use crate::contain::contain;
 use crate::task::coop::Budget;
 use crate::task::{Id, Running};
 
@@ -125,9 +126,8 @@ impl Polls {
                 description,
                 duration,
             };
-            // What has run must go back to its queue, and the worker to its work:
-            // the panic hook has told of it, and that is all that comes of it.
-            catch_unwind(AssertUnwindSafe(|| report(&poll))).ok();
+            // What has run must go back to its queue, and the worker to its work.
+            contain(|| report(&poll));
         }
         ran
     }

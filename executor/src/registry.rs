@@ -69,3 +69,35 @@ impl<B: Backend> Default for Registry<B> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use reveille::protocol::{Runnable, Schedule, task};
+
+    use super::*;
+    use crate::task::describe;
+
+    struct Nowhere;
+
+    impl Schedule<Native> for Nowhere {
+        fn schedule(&self, _: Runnable<Native>) {}
+    }
+
+    #[test]
+    fn slots_are_used_again() {
+        let mut registry = Registry::default();
+        let mut take_up = || {
+            let (_, held, _) = task(async {}, Nowhere, describe(None));
+            registry.insert(held);
+        };
+        take_up();
+        take_up();
+        for key in [0, 1, 1, 0] {
+            drop(registry.remove(key).expect("it is taken"));
+            let (_, held, _) = task(async {}, Nowhere, describe(None));
+            registry.insert(held);
+        }
+        assert_eq!(registry.slots.len(), 2);
+        assert!(registry.remove(2).is_none());
+    }
+}

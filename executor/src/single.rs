@@ -25,6 +25,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::future::Future;
+use std::ops::Deref;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -38,11 +39,12 @@ use reveille::protocol::{
 };
 use reveille::time::{Driver, Timers};
 
+use crate::contain::contain;
 use crate::context::{self, Current};
 use crate::long_poll::Polls;
 use crate::registry::Registry;
 use crate::task::coop::Budget;
-use crate::task::{JoinHandle, describe};
+use crate::task::{JoinHandle, cancel, describe};
 
 /// How many polls there are at most before the inbox and the timers have a turn.
 const ROUND: u32 = 256;
@@ -108,7 +110,12 @@ pub(crate) struct Single {
     /// Ends the park.
     alarm: Waker,
     running: Cell<bool>,
+    /// What is spawned is cancelled.
+    ended: Cell<bool>,
 }
+
+/// Whoever has it has the executor, which ends with it.
+pub(crate) struct Owner(Rc<Single>);
 
 /// What other threads reach.
 struct Shared {
@@ -128,12 +135,12 @@ struct Main {
 struct Alarm(Arc<Shared>);
 
 impl Single {
-    pub(crate) fn new(order: Option<Box<dyn Order>>, polls: Polls, timers: &Timers) -> Rc<Self> {
+    pub(crate) fn new(order: Option<Box<dyn Order>>, polls: Polls, timers: &Timers) -> Owner {
         let shared = Arc::new(Shared {
             inbox: StateLock::new_in(Bits::EMPTY, VecDeque::new()),
             thread: thread::current(),
         });
-        Rc::new(Self {
+        Owner(Rc::new(Self {
             queue: RefCell::default(),
             tasks: RefCell::default(),
             ordered: order.is_some(),
@@ -146,8 +153,9 @@ impl Single {
             }),
             alarm: Waker::from(Arc::new(Alarm(shared.clone()))),
             running: Cell::new(false),
+            ended: Cell::new(false),
             shared,
-        })
+        }))
     }
 
     pub(crate) fn timers(&self) -> &Timers {
@@ -167,6 +175,10 @@ impl Single {
         }
         let scheduler = ToSingle(self.shared.clone());
         let (runnable, held, join) = local_task(future, scheduler, description);
+        if self.ended.get() {
+            cancel(&held);
+            return JoinHandle::new(join);
+        }
         self.tasks.borrow_mut().insert(held);
         self.queue.borrow_mut().push_back(Item::Task(runnable));
         JoinHandle::new(join)
@@ -187,7 +199,9 @@ impl Single {
             });
             match round {
                 Round::Main(output) => return output,
-                Round::Over => self.timers().fire(),
+                Round::Over => {
+                    contain(|| self.timers().fire());
+                }
                 Round::Idle => self.rest(),
             }
         }
@@ -230,7 +244,9 @@ impl Single {
             match next {
                 Some(Item::Task(runnable)) => self.run(runnable),
                 Some(Item::Main) => {
-                    self.main.queued.store(false, Ordering::Release);
+                    // A swap: what was written before a wake that found it queued is
+                    // seen by the poll that follows.
+                    self.main.queued.swap(false, Ordering::AcqRel);
                     let _budget = Budget::enter();
                     if let Some(output) = main() {
                         return Round::Main(output);
@@ -275,7 +291,10 @@ impl Single {
 
     /// Nothing is ready: timers, and then sleep.
     fn rest(&self) {
-        let next = self.driver.turn(&mut Context::from_waker(&self.alarm));
+        let mut alarm = Context::from_waker(&self.alarm);
+        let Some(next) = contain(|| self.driver.turn(&mut alarm)) else {
+            return; // What is left is done by the next.
+        };
         if !self.queue.borrow().is_empty() || self.timers().idle() {
             return;
         }
@@ -289,18 +308,32 @@ impl Single {
     }
 }
 
-/// Cancels the tasks that are left, each on this thread.
-impl Drop for Single {
+/// Cancels the tasks that are left, each on this thread, as if it ran them: their
+/// destructors can use what tasks can, and what they spawn is cancelled at once.
+impl Drop for Owner {
     fn drop(&mut self) {
-        let unread = self.shared.inbox.with(|section| {
+        let single = &self.0;
+        let _timers = single.timers().enter();
+        let _current = context::enter(Current::Single(single.clone()), single.shared.token());
+        single.ended.set(true);
+        let unread = single.shared.inbox.with(|section| {
             section.bits.insert(CLOSED);
             std::mem::take(section.state)
         });
-        while let Some(task) = self.tasks.get_mut().pop() {
-            task.cancel();
+        let next = || single.tasks.borrow_mut().pop();
+        while let Some(task) = next() {
+            cancel(&task);
         }
         // Of those the futures are gone.
-        drop((unread, self.queue.take()));
+        drop((unread, single.queue.take()));
+    }
+}
+
+impl Deref for Owner {
+    type Target = Rc<Single>;
+
+    fn deref(&self) -> &Rc<Single> {
+        &self.0
     }
 }
 
@@ -380,9 +413,7 @@ impl Shared {
     }
 
     fn poke(&self) {
-        let poked = self
-            .inbox
-            .update(|bits| (!bits.contains(POKED)).then(|| bits.without(PARKED) | POKED));
+        let poked = self.inbox.update(|bits| Some(bits.without(PARKED) | POKED));
         if poked.is_ok_and(|before| before.contains(PARKED)) {
             self.thread.unpark();
         }

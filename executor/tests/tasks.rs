@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 use std::future::{Future, pending, poll_fn};
-use std::panic::panic_any;
+use std::panic::{catch_unwind, panic_any};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use reveille::oneshot;
-use reveille::time::{Timers, sleep};
+use reveille::time::{Timers, VirtualClock, sleep};
 use reveille_executor::task::coop::{cooperative, has_budget_remaining};
 use reveille_executor::task::{self, JoinSet, consume_budget, yield_now};
 use reveille_executor::{Executor, LocalExecutor, Simulation, ThreadPool, block_on};
@@ -180,10 +180,12 @@ fn a_panicking_report_of_a_long_poll_takes_nothing_down() {
         assert_eq!(executor.block_on(waits).unwrap(), 8);
     }
     in_time(|| {
+        // What it panics with panics in turn where it is dropped.
+        let report = || panic_any(OnDrop(|| panic!("a payload")));
         let pool = ThreadPool::builder().workers(1);
-        check(&pool.on_long_poll(MS, |_| panic!("a report")).build());
+        check(&pool.on_long_poll(MS, move |_| report()).build());
         let local = LocalExecutor::builder();
-        check(&local.on_long_poll(MS, |_| panic!("a report")).build());
+        check(&local.on_long_poll(MS, move |_| report()).build());
     });
 }
 
@@ -546,6 +548,163 @@ fn a_pool_dropped_on_one_of_its_threads_does_not_wait_for_itself() {
         block_on(in_a_call).unwrap();
         assert!(handles.0.is_closed() && handles.1.is_closed());
     });
+}
+
+#[test]
+fn who_blocks_within_a_task_or_a_call_has_no_budget() {
+    async fn many_units() {
+        for _ in 0..1000 {
+            consume_budget().await;
+        }
+    }
+    in_time(|| {
+        let pool = pool(1);
+        pool.block_on(pool.spawn(async { block_on(many_units()) }))
+            .unwrap();
+        let handle = pool.handle().clone();
+        pool.block_on(pool.spawn_blocking(move || handle.block_on(many_units())))
+            .unwrap();
+    });
+}
+
+#[test]
+fn a_call_that_blocks_can_use_what_tasks_can() {
+    in_time(|| {
+        let clock = VirtualClock::by_hand();
+        let builder = ThreadPool::builder().workers(1);
+        let pool = builder.timers(clock.timers().clone()).build();
+        clock.advance(MS);
+        let call = pool.spawn_blocking(|| {
+            let id = (task::id(), task::spawn(async { 7 }));
+            (id, reveille::time::Instant::now().since_origin())
+        });
+        let id = call.id();
+        let ((own, spawned), now) = pool.block_on(call).unwrap();
+        assert_eq!((own, now), (id, clock.timers().now().since_origin()));
+        assert_eq!(pool.block_on(spawned).unwrap(), 7);
+    });
+}
+
+/// Each spawns in its destructor, when the executor ends or has ended.
+#[test]
+fn destructors_at_the_end_are_those_of_their_tasks_and_can_spawn() {
+    type Seen = Arc<Mutex<Vec<(task::Id, bool)>>>;
+    fn twice(seen: &Seen) -> impl Future<Output = ()> + Send + use<> {
+        let spawns = || {
+            let seen = seen.clone();
+            OnDrop(move || {
+                let late = task::spawn(async {});
+                let cancelled = late.is_finished() && block_on(late).unwrap_err().is_cancelled();
+                seen.lock().unwrap().push((task::id(), cancelled));
+            })
+        };
+        let held = (spawns(), spawns());
+        async move {
+            let _held = held;
+            pending::<()>().await;
+        }
+    }
+    fn check(executor: impl Executor<JoinHandle<()> = task::JoinHandle<()>>) {
+        let seen = Seen::default();
+        let waits = executor.spawn(twice(&seen));
+        executor.block_on(yield_now());
+        drop(executor);
+        let id = waits.id();
+        assert!(block_on(waits).unwrap_err().is_cancelled());
+        assert_eq!(*seen.lock().unwrap(), [(id, true); 2]);
+    }
+    in_time(|| {
+        check(LocalExecutor::new());
+        check(Simulation::new(7));
+        check(pool(1));
+        check(pool(2));
+    });
+}
+
+#[test]
+fn a_refused_task_is_dropped_as_itself() {
+    let pool = pool(1);
+    let handle = pool.handle().clone();
+    drop(pool);
+    let seen = Arc::new(Mutex::new(None));
+    let held = OnDrop({
+        let seen = seen.clone();
+        move || *seen.lock().unwrap() = task::try_id()
+    });
+    let refused = handle.spawn(async move { drop(held) });
+    assert_eq!(*seen.lock().unwrap(), Some(refused.id()));
+}
+
+#[test]
+fn an_executor_can_be_dropped_and_run_where_its_thread_ends() {
+    struct Last(Option<LocalExecutor>);
+    impl Drop for Last {
+        fn drop(&mut self) {
+            let executor = self.0.take().unwrap();
+            let task = executor.spawn_local(async { 7 });
+            assert_eq!(executor.block_on(task).unwrap(), 7);
+            ENDED.store(true, Ordering::SeqCst);
+        }
+    }
+    static ENDED: AtomicBool = AtomicBool::new(false);
+    thread_local! {
+        static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
+    }
+    in_time(|| {
+        // Made first, it is destroyed last.
+        LAST.set(None);
+        LAST.set(Some(Last(Some(LocalExecutor::new()))));
+        LocalExecutor::new().block_on(async {});
+    });
+    assert!(ENDED.load(Ordering::SeqCst));
+}
+
+#[test]
+fn a_handle_that_has_answered_is_that_of_a_finished_task() {
+    let executor = LocalExecutor::new();
+    let mut task = executor.spawn_local(async { 7 });
+    assert!(!task.is_finished());
+    assert_eq!(executor.block_on(&mut task).unwrap(), 7);
+    assert!(task.is_finished());
+}
+
+#[test]
+fn what_is_done_with_a_whole_set_is_done_in_order() {
+    fn trace() -> String {
+        let simulation = Simulation::new(7);
+        simulation.block_on(async {
+            for _ in 0..3 {
+                let mut set: JoinSet<()> = (0..8).map(|_| pending()).collect();
+                yield_now().await;
+                set.abort_all();
+                while set.join_next().await.is_some() {}
+                let dropped: JoinSet<()> = (0..8).map(|_| pending()).collect();
+                drop(dropped);
+                yield_now().await;
+            }
+        });
+        simulation.trace()
+    }
+    let first = trace();
+    for _ in 0..5 {
+        assert_eq!(trace(), first);
+    }
+}
+
+#[test]
+fn a_set_that_is_joined_whole_goes_on_with_a_panic() {
+    let join_all = |fails: bool| {
+        LocalExecutor::new().block_on(async move {
+            let numbers = (1..=3).map(|number| async move {
+                assert!(!fails || number != 2, "no second");
+                number
+            });
+            numbers.collect::<JoinSet<u32>>().join_all().await
+        })
+    };
+    assert_eq!(join_all(false), [1, 2, 3]);
+    let panic = catch_unwind(|| join_all(true)).unwrap_err();
+    assert_eq!(panic.downcast_ref(), Some(&"no second"));
 }
 
 #[test]

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use reveille::oneshot;
 use reveille::time::{Timers, sleep, timeout};
-use reveille_executor::task::{self, yield_now};
-use reveille_executor::{LocalExecutor, ThreadPool, block_on};
+use reveille_executor::task::{self, JoinHandle, yield_now};
+use reveille_executor::{Executor, LocalExecutor, ThreadPool, block_on};
 
 use support::in_time;
 
@@ -201,18 +201,23 @@ impl Wake for Panics {
 }
 
 #[test]
-fn a_waker_that_panics_takes_no_worker_down() {
-    in_time(|| {
-        let pool = pool(1);
+fn a_waker_that_panics_takes_no_executor_down() {
+    fn check(executor: &impl Executor<JoinHandle<u32> = JoinHandle<u32>>, timers: &Timers) {
         let waker = Waker::from(Arc::new(Panics));
         for _ in 0..3 {
-            let mut bad = pool.timers().sleep(MS);
+            let mut bad = timers.sleep(MS);
             let poll = Pin::new(&mut bad).poll(&mut Context::from_waker(&waker));
             assert_eq!(poll, Poll::Pending);
-            pool.block_on(async { sleep(2 * MS).await });
+            executor.block_on(async { sleep(2 * MS).await });
             assert!(bad.is_elapsed());
-            assert_eq!(pool.block_on(pool.spawn(async { 7 })).unwrap(), 7);
+            assert_eq!(executor.block_on(executor.spawn(async { 7_u32 })).unwrap(), 7);
         }
+    }
+    in_time(|| {
+        let pool = pool(1);
+        check(&pool, pool.timers());
+        let local = LocalExecutor::new();
+        check(&local, local.timers());
     });
 }
 

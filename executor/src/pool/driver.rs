@@ -11,12 +11,13 @@
 
 #![forbid(unsafe_code)]
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use reveille::protocol::{BlockingBackend, Native, Park, StdPark};
 use reveille::time::{Driver, Instant};
+
+use crate::contain::contain;
 
 /// What is driven.
 pub(crate) trait Drive<B: BlockingBackend>: Send + Sync + 'static {
@@ -68,19 +69,6 @@ impl Drive<Native> for Driver {
         match until {
             Some(until) => park.park_timeout(until - self.timers().now()),
             None => park.park(),
-        }
-    }
-}
-
-/// Wakers that are fired are not the pool's: one that panics has been reported by the
-/// panic hook, and takes no worker down.
-fn contain<T>(f: impl FnOnce() -> T) -> Option<T> {
-    match catch_unwind(AssertUnwindSafe(f)) {
-        Ok(answer) => Some(answer),
-        Err(panic) => {
-            // A payload can panic in turn when it is dropped.
-            std::mem::forget(catch_unwind(AssertUnwindSafe(|| drop(panic))));
-            None
         }
     }
 }

@@ -27,7 +27,7 @@ use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use reveille::protocol::{Native, Ran, StdPark, task};
+use reveille::protocol::{Native, Ran, Runnable, StdPark, task};
 use reveille::time::Timers;
 
 use self::blocking::{Blocking, Threads, ToBlocking};
@@ -36,7 +36,7 @@ use self::workers::{Alarm, Worker, Workers};
 use crate::Executor;
 use crate::context::{self, Current};
 use crate::long_poll::{LongPoll, Polls};
-use crate::task::{JoinHandle, describe};
+use crate::task::{JoinHandle, Running, cancel, describe};
 
 /// An executor of several threads.
 ///
@@ -309,9 +309,7 @@ impl Handle {
         let (runnable, held, join) = task(async { call() }, scheduler, describe(None));
         match self.workers.hold(held) {
             Ok(()) => self.blocking.push(runnable),
-            Err(refused) => {
-                refused.cancel();
-            }
+            Err(refused) => cancel(&refused),
         }
         JoinHandle::new(join)
     }
@@ -345,6 +343,17 @@ impl Handle {
         let _entered = context::enter(Current::Pool(self.clone()), self.workers.token());
         let _timers = self.timers.enter();
         crate::block_on(future)
+    }
+
+    /// Runs a call that may block, on a thread for such calls. It is meant to take
+    /// long: nothing is reported, and it keeps nobody waiting.
+    fn call(&self, call: Runnable<Native>) {
+        let _entered = context::enter(Current::Pool(self.clone()), self.workers.token());
+        let _timers = self.timers.enter();
+        let _running = Running::enter(call.description());
+        if let Ran::Done(key) = call.run() {
+            self.workers.done(key);
+        }
     }
 
     /// The life of a worker.
@@ -540,26 +549,21 @@ impl Builder {
                 alive: threads.clone(),
             },
         );
-        blocking.run_by({
-            let workers = workers.clone();
-            // It is meant to take long: no report.
-            let polls = Polls::default();
-            Arc::new(move |call| {
-                if let Ran::Done(key) = polls.run(call) {
-                    workers.done(key);
-                }
-            })
-        });
         let timers = self.timers.unwrap_or_else(Timers::threaded);
         // Before any sleep, or a thread would drive.
         let alarm = Waker::from(Arc::new(Alarm(workers.clone())));
         let driving = Driving::new(timers.driver(), alarm);
+        let handle = Handle {
+            workers,
+            blocking,
+            timers,
+        };
+        handle.blocking.run_by({
+            let handle = handle.clone();
+            Arc::new(move |call| handle.call(call))
+        });
         let pool = ThreadPool {
-            handle: Handle {
-                workers,
-                blocking,
-                timers,
-            },
+            handle,
             threads,
             ended: false,
         };

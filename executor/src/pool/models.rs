@@ -518,6 +518,45 @@ fn a_task_that_waits_is_cancelled_by_the_worker_at_the_end<C: Checker>() {
     assert_eq!(seen, BTreeSet::from([(true, 1)]));
 }
 
+/// Somebody else takes what there is to be stolen while it fires.
+struct Steals<C: Checker>(Mutex<Worker<C>>);
+
+impl<C: Checker> Drive<C> for Steals<C> {
+    fn fire(&self) {
+        let stolen = self.0.lock().unwrap().next();
+        drop(stolen.expect("there is one to steal"));
+    }
+
+    fn turn(&self, _: &mut Context<'_>) -> Option<Instant> {
+        None
+    }
+
+    fn park(&self, _: &Arc<C::Park>, _: Option<Instant>) {
+        unreachable!("there is something to run");
+    }
+}
+
+/// What a worker keeps back while it fires is found after it, though its queue was
+/// found empty in between.
+fn what_is_newest_is_not_lost_where_the_rest_is_stolen<C: Checker>() {
+    let (_, seen) = explore::<C, _>(|| {
+        C::enter_worker(0);
+        let workers = Workers::<C>::new(2, |_| C::worker());
+        let thief = Worker::new(workers.clone(), idle(), 1);
+        let driving = Driving::new(Steals(Mutex::new(thief)), Waker::noop().clone());
+        let mut busy = Worker::new(workers.clone(), driving, 0);
+        let (first, held, _) = task(async {}, workers.scheduler(), description());
+        let (newest, held_too, end) = task(async { 7 }, workers.scheduler(), description());
+        workers.scheduler().schedule(first);
+        workers.scheduler().schedule(newest);
+        busy.fire();
+        drop(busy.next().map(Runnable::run));
+        drop((held, held_too));
+        join(end).ok()
+    });
+    assert_eq!(seen, BTreeSet::from([Some(7)]));
+}
+
 /// One sleep and its driver, as `Timers` have them, with the clock under the same lock:
 /// its time is the bits. All of it is a section each, and
 /// small enough for the stacks of loom's threads. That `Timers` keep this contract is explored over `Timers`.
@@ -875,6 +914,7 @@ models!(
     a_worker_that_goes_to_sleep_does_not_miss_a_spawn,
     a_worker_that_goes_to_sleep_does_not_miss_what_it_can_steal,
     a_spawn_beside_the_end_runs_or_is_cancelled,
+    what_is_newest_is_not_lost_where_the_rest_is_stolen,
     a_task_that_waits_is_cancelled_by_the_worker_at_the_end,
     a_worker_that_goes_to_park_does_not_miss_a_nearer_deadline,
     a_worker_that_drove_leaves_no_deadline_behind,

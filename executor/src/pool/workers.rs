@@ -36,6 +36,7 @@ use reveille::protocol::{Bits, BlockingBackend, Held, Park, Runnable, Schedule, 
 
 use super::driver::Driving;
 use crate::registry::Registry;
+use crate::task::cancel;
 
 /// The pool has ended.
 const CLOSED: Bits = Bits::new(1);
@@ -134,9 +135,7 @@ impl<B: BlockingBackend> Workers<B> {
     pub(crate) fn start(&self, runnable: Runnable<B>, held: Held<B>) {
         match self.hold(held) {
             Ok(()) => self.schedule(runnable),
-            Err(refused) => {
-                refused.cancel();
-            }
+            Err(refused) => cancel(&refused),
         }
     }
 
@@ -422,7 +421,7 @@ impl<B: BlockingBackend> Worker<B> {
 
     /// Does what is due. Whom that wakes runs after what is ready, in the order in
     /// which it is woken: what is newest is not preferred.
-    fn fire(&self) {
+    pub(super) fn fire(&self) {
         let queue = &self.workers.queues[self.index];
         let newest = queue.with(|section| section.state.newest.take());
         self.driving.drive.fire();
@@ -523,7 +522,7 @@ impl<B: BlockingBackend> Worker<B> {
 impl<B: BlockingBackend> Drop for Worker<B> {
     fn drop(&mut self) {
         while let Some(task) = self.workers.tasks.with(|section| section.state.pop()) {
-            task.cancel();
+            cancel(&task);
         }
         let left = self.workers.queues[self.index].with(|section| {
             (

@@ -42,6 +42,14 @@ impl Budget {
             before: LEFT.replace(Some(BUDGET)),
         }
     }
+
+    /// Polls are under way that keep no others waiting: there is no bound.
+    #[inline]
+    pub(crate) fn unbounded() -> Self {
+        Self {
+            before: LEFT.replace(None),
+        }
+    }
 }
 
 impl Drop for Budget {
@@ -78,11 +86,11 @@ fn made_progress() {
     LEFT.set(LEFT.get().map(|left| left.saturating_sub(1)));
 }
 
-/// Consumes a unit of the budget of this poll; where nothing of it is left, lets the
-/// other ready tasks run first.
+/// Consumes a unit of the budget of this poll; where nothing of it is left, goes to the
+/// back of the queue first, as [`yield_now`](super::yield_now()) does.
 ///
-/// For loops that wait for nothing, and would be too slow with a
-/// [`yield_now`](super::yield_now()) in each round.
+/// For loops that wait for nothing, and would be too slow with a `yield_now` in each
+/// round.
 ///
 /// # Cancel safety
 ///
@@ -113,8 +121,9 @@ pub async fn consume_budget() {
     .await;
 }
 
-/// A future that consumes a unit of the budget when it is ready, and is not polled
-/// where nothing of it is left, until the other ready tasks have run.
+/// A future that consumes a unit of the budget when it is ready, and where nothing of it
+/// is left goes to the back of the queue before it is polled, as
+/// [`yield_now`](super::yield_now()) does.
 ///
 /// On what it wraps it costs a look at a thread-local; where the future has to wait, it
 /// consumes nothing.

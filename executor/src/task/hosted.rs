@@ -20,7 +20,7 @@ use reveille::protocol::{
     self, Bits, Held, Native, Ran, Runnable, Schedule, Section, StateLock, WakerSlot,
 };
 
-use super::id::describe;
+use super::id::{cancel, describe};
 use super::{JoinHandle, Running};
 
 /// The host is gone: what is scheduled is not run any more.
@@ -96,7 +96,7 @@ impl Future for Host {
 /// Cancels the task, unless it is done.
 impl Drop for Host {
     fn drop(&mut self) {
-        self.held.cancel();
+        cancel(&self.held);
         // The task has the link, and must not be left in it.
         let left = self.link.0.with(|section| {
             section.bits.insert(CLOSED);

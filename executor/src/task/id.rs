@@ -8,7 +8,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use reveille::protocol::{Description, Name};
+use reveille::protocol::{Description, Held, Name, SharedBackend};
 
 /// The number of a task. No other task of the process has it, except those of a
 /// [`Simulation`](crate::Simulation), which counts its own.
@@ -67,6 +67,12 @@ impl Running {
             before: RUNNING.replace(Some(description.id)),
         }
     }
+}
+
+/// Cancels a task, as which its destructors run.
+pub(crate) fn cancel<B: SharedBackend>(task: &Held<B>) {
+    let _running = Running::enter(task.description());
+    task.cancel();
 }
 
 impl Drop for Running {

@@ -12,7 +12,7 @@
 
 #![forbid(unsafe_code)]
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -47,7 +47,8 @@ use crate::task;
 /// assert_eq!(sum, 10);
 /// ```
 pub struct JoinSet<T> {
-    members: HashMap<u64, Member<T>>,
+    /// In order, so that what is done with all is done in that of their spawns.
+    members: BTreeMap<u64, Member<T>>,
     /// Keys are not used again: a late wake is for nobody.
     next: u64,
     due: Arc<Due>,
@@ -97,7 +98,7 @@ impl<T: 'static> JoinSet<T> {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            members: HashMap::new(),
+            members: BTreeMap::new(),
             next: 0,
             due: Arc::new(Due(StateLock::new_in(Bits::EMPTY, State::default()))),
         }
@@ -220,6 +221,66 @@ impl<T: 'static> JoinSet<T> {
         Poll::Ready(None)
     }
 
+    /// The next task that has finished, if one has by now.
+    ///
+    /// # Errors
+    ///
+    /// As for [`join_next`](Self::join_next).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille_executor::{LocalExecutor, task::JoinSet};
+    ///
+    /// let executor = LocalExecutor::new();
+    /// let mut set = JoinSet::new();
+    /// set.insert(executor.spawn_local(async { 7 }));
+    /// assert!(set.try_join_next().is_none());
+    /// executor.run_until_idle();
+    /// assert_eq!(set.try_join_next().unwrap().unwrap(), 7);
+    /// ```
+    pub fn try_join_next(&mut self) -> Option<Result<T, JoinError>> {
+        match self.poll_join_next(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(next) => next,
+            Poll::Pending => None,
+        }
+    }
+
+    /// Waits for all tasks, and answers with what they answered, in the order in which
+    /// they finished.
+    ///
+    /// # Panics
+    ///
+    /// Goes on with the panic of a task that panicked, and panics where one was
+    /// cancelled. The others are aborted then.
+    ///
+    /// # Cancel safety
+    ///
+    /// Given up, it aborts the tasks, and the answers are lost.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille_executor::{LocalExecutor, task::JoinSet};
+    ///
+    /// let answers = LocalExecutor::new().block_on(async {
+    ///     let set: JoinSet<u32> = (1..=3).map(|number| async move { number }).collect();
+    ///     set.join_all().await
+    /// });
+    /// assert_eq!(answers, [1, 2, 3]);
+    /// ```
+    pub async fn join_all(mut self) -> Vec<T> {
+        let mut answers = Vec::with_capacity(self.len());
+        while let Some(joined) = self.join_next().await {
+            match joined.map_err(JoinError::try_into_panic) {
+                Ok(answer) => answers.push(answer),
+                Err(Ok(panic)) => std::panic::resume_unwind(panic),
+                Err(Err(cancelled)) => panic!("JoinSet::join_all: {cancelled}"),
+            }
+        }
+        answers
+    }
+
     /// Aborts all tasks, which are then joined as cancelled.
     pub fn abort_all(&mut self) {
         for member in self.members.values() {
@@ -253,6 +314,11 @@ impl<T: 'static> JoinSet<T> {
     /// Lets all tasks go on without the set.
     pub fn detach_all(&mut self) {
         self.members.clear();
+        drop(
+            self.due
+                .0
+                .with(|section| std::mem::take(&mut section.state.keys)),
+        );
     }
 }
 
@@ -262,6 +328,22 @@ impl<T> Drop for JoinSet<T> {
         for member in self.members.values() {
             member.handle.abort();
         }
+    }
+}
+
+/// Spawns each of the futures on the executor that runs the caller.
+impl<T, F> FromIterator<F> for JoinSet<T>
+where
+    F: Future<Output = T> + Send + 'static,
+    T: Send + 'static,
+{
+    #[track_caller]
+    fn from_iter<I: IntoIterator<Item = F>>(futures: I) -> Self {
+        let mut set = Self::new();
+        for future in futures {
+            set.spawn(future);
+        }
+        set
     }
 }
 
