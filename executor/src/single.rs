@@ -448,3 +448,30 @@ impl Wake for Alarm {
         self.0.poke();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// A deadline comes up between the turn and the park.
+    #[test]
+    fn a_poke_before_the_park_ends_it() {
+        let (parked, ended) = mpsc::channel();
+        let parks = thread::spawn(move || {
+            let shared = Shared {
+                inbox: StateLock::new_in(Bits::EMPTY, VecDeque::new()),
+                thread: thread::current(),
+            };
+            for _ in 0..2 {
+                shared.poke();
+                shared.park(None);
+            }
+            parked.send(()).expect("somebody waits for it");
+        });
+        let ended = ended.recv_timeout(Duration::from_secs(20));
+        ended.expect("the park goes on, and nobody will end it");
+        parks.join().expect("it has ended");
+    }
+}

@@ -210,7 +210,10 @@ fn a_waker_that_panics_takes_no_executor_down() {
             assert_eq!(poll, Poll::Pending);
             executor.block_on(async { sleep(2 * MS).await });
             assert!(bad.is_elapsed());
-            assert_eq!(executor.block_on(executor.spawn(async { 7_u32 })).unwrap(), 7);
+            assert_eq!(
+                executor.block_on(executor.spawn(async { 7_u32 })).unwrap(),
+                7
+            );
         }
     }
     in_time(|| {

@@ -14,8 +14,8 @@ use std::thread::{self, Thread};
 use reveille::oneshot;
 use reveille::protocol::{Native, SharedBackend, Spin, block_on};
 use reveille::time::{
-    Duration, Instant, RealClock, Sleep, Timers, VirtualClock, interval, sleep, sleep_until,
-    timeout,
+    Driver, Duration, Instant, RealClock, Sleep, Timers, VirtualClock, interval, sleep,
+    sleep_until, timeout,
 };
 
 use support::returns;
@@ -211,6 +211,39 @@ fn two_loops_drive_the_same_timers() {
         ended.send(()).expect("the other waits for it");
         assert_eq!(idles.join().expect("it sleeps"), Ok(Ok(())));
     });
+}
+
+/// Two drivers that sleep for different times: one for whom the deadline is nearer is
+/// told of it, whatever the other knows.
+#[test]
+fn each_driver_is_told_of_what_is_nearer_than_its_own() {
+    let timers = Timers::new(RealClock);
+    let flag = || {
+        Arc::new(Unpark {
+            thread: thread::current(),
+            woken: AtomicBool::new(false),
+        })
+    };
+    let (near, far) = (flag(), flag());
+    let turn = |driver: &Driver, flag: &Arc<Unpark>| {
+        let waker = Waker::from(flag.clone());
+        driver.turn(&mut Context::from_waker(&waker))
+    };
+    let wait = |sleep: &mut Sleep| {
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(Pin::new(sleep).poll(&mut cx).is_pending());
+    };
+    let (one, other) = (timers.driver(), timers.driver());
+    let [mut ten, mut fifty, mut hundred] =
+        [10, 50, 100].map(|after| timers.sleep(Duration::from_secs(after)));
+    wait(&mut ten);
+    wait(&mut hundred);
+    assert!(turn(&one, &near).is_some());
+    drop(ten);
+    assert!(turn(&other, &far).is_some());
+    wait(&mut fifty);
+    let woken = [near, far].map(|flag| flag.woken.load(Ordering::Acquire));
+    assert_eq!(woken, [false, true]);
 }
 
 #[test]
