@@ -10,7 +10,7 @@ use reveille::time::Timers;
 
 use crate::Executor;
 use crate::long_poll::{LongPoll, Polls};
-use crate::single::{Owner, Single};
+use crate::single::Owner;
 use crate::task::JoinHandle;
 
 /// An executor of one thread, whose tasks need not be `Send`.
@@ -226,7 +226,7 @@ impl Builder {
     pub fn build(self) -> LocalExecutor {
         let timers = self.timers.unwrap_or_else(Timers::threaded);
         LocalExecutor {
-            single: Single::new(None, self.polls, &timers),
+            single: Owner::new(None, self.polls, &timers),
         }
     }
 }

@@ -23,7 +23,7 @@ use reveille::time::{Timers, VirtualClock};
 
 use crate::Executor;
 use crate::long_poll::{LongPoll, Polls};
-use crate::single::{Item, Order, Owner, Single};
+use crate::single::{Item, Order, Owner};
 use crate::task::JoinHandle;
 
 /// The variable of the environment that has [`Simulation::explore`] replay one seed.
@@ -310,7 +310,7 @@ impl Builder {
             trace: trace.clone(),
         };
         Simulation {
-            single: Single::new(Some(Box::new(order)), polls, clock.timers()),
+            single: Owner::new(Some(Box::new(order)), polls, clock.timers()),
             clock,
             trace,
             seed,

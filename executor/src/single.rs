@@ -134,13 +134,13 @@ struct Main {
 
 struct Alarm(Arc<Shared>);
 
-impl Single {
-    pub(crate) fn new(order: Option<Box<dyn Order>>, polls: Polls, timers: &Timers) -> Owner {
+impl Owner {
+    pub(crate) fn new(order: Option<Box<dyn Order>>, polls: Polls, timers: &Timers) -> Self {
         let shared = Arc::new(Shared {
             inbox: StateLock::new_in(Bits::EMPTY, VecDeque::new()),
             thread: thread::current(),
         });
-        Owner(Rc::new(Self {
+        Self(Rc::new(Single {
             queue: RefCell::default(),
             tasks: RefCell::default(),
             ordered: order.is_some(),
@@ -157,7 +157,9 @@ impl Single {
             shared,
         }))
     }
+}
 
+impl Single {
     pub(crate) fn timers(&self) -> &Timers {
         self.driver.timers()
     }
