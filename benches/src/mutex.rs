@@ -37,8 +37,8 @@ pub(crate) fn contenders() -> Vec<Contender> {
                 turn(Kind::Reveille, "reveille, 10", operation.of::<Bound<10>>()),
                 turn(
                     Kind::Reveille,
-                    "reveille, 1000",
-                    operation.of::<Bound<1_000>>(),
+                    "reveille, 100",
+                    operation.of::<Bound<100>>(),
                 ),
                 turn(
                     Kind::Reveille,

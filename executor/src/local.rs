@@ -26,7 +26,8 @@ use crate::task::JoinHandle;
 /// # Order
 ///
 /// Ready tasks run in the order in which they were spawned or woken, the future of
-/// `block_on` among them. Timers fire when no task is ready, in the order of their
+/// `block_on` among them; one that is woken while it is polled, by itself too, takes its
+/// place when that poll ends. Timers fire when no task is ready, in the order of their
 /// deadlines. That is the order of micro- and macrotasks in the event loops of
 /// browsers:
 ///

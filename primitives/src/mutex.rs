@@ -143,10 +143,10 @@ impl<T, B: Backend> Mutex<T, B> {
     ///
     /// The choice is one of measurement (`cargo ratios mutex/t`), for locks that are held
     /// for a moment. Handed over, a lock waits for a task or a thread that has yet to
-    /// run: tasks pay for that several times over with a bound of 0, still with 10,
-    /// and little with this one. Above it threads gain nothing, and tasks little, while
-    /// whoever waits is overtaken the more.
-    pub const DEFAULT_BOUND: u16 = 100;
+    /// run, and to wake a thread takes as long as some hundreds of such holds. Tasks pay
+    /// for that with bounds of 0 and 10, and threads on processors of their own with 100
+    /// still; above this one nothing is gained.
+    pub const DEFAULT_BOUND: u16 = 1000;
 
     /// An unlocked mutex over any backend, with its fairness.
     ///

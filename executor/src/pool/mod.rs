@@ -188,7 +188,7 @@ impl ThreadPool {
     }
 
     /// Ends the pool, and waits until its threads have ended, but no longer than
-    /// that. Answers whether they have.
+    /// `at_most`. Answers whether they have.
     ///
     /// A thread that is in the midst of a poll, or of a call that blocks, ends after
     /// it, whoever still waits.

@@ -43,12 +43,15 @@ impl Budget {
         }
     }
 
-    /// Polls are under way that keep no others waiting: there is no bound.
+    /// Polls are under way that keep no others waiting: there is no bound. None where
+    /// there was none before.
     #[inline]
-    pub(crate) fn unbounded() -> Self {
-        Self {
-            before: LEFT.replace(None),
-        }
+    pub(crate) fn unbounded() -> Option<Self> {
+        let before = LEFT.get();
+        before.is_some().then(|| {
+            LEFT.set(None);
+            Self { before }
+        })
     }
 }
 
