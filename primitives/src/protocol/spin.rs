@@ -96,6 +96,7 @@ impl Park for SpinPark {
     }
 
     fn unpark(&self) {
-        self.unparked.store(true, Ordering::Release);
+        // A swap: where two unpark, the park must see what either wrote before.
+        self.unparked.swap(true, Ordering::Release);
     }
 }

@@ -121,7 +121,7 @@ impl Alarm {
             None => thread::park(),
         }
         // A turn follows, which looks at whatever it was rung for.
-        self.rung.store(false, Ordering::Relaxed);
+        self.rung.swap(false, Ordering::Acquire);
     }
 }
 
