@@ -39,7 +39,7 @@ pub(crate) fn queueing(mode: Mode, profile: Profile) -> Vec<Plan> {
     use Mode::{Accesses, Exhaustive, Pct, Random, Sections, Steps, Threads};
     match (mode, profile) {
         (Steps, Profile::Quick) => vec![with(2, 2, 3, 2, true), with(3, 1, 3, 1, true)],
-        (Steps, Profile::Full) => vec![with(2, 2, 4, 4, true), with(3, 3, 4, 1, true)],
+        (Steps, Profile::Full) => vec![with(2, 2, 4, 4, true), with(3, 3, 4, 0, false)],
         (Steps, Profile::Deep) => vec![with(2, 3, 6, 2, true), with(3, 3, 5, 1, true)],
         (Sections, Profile::Quick) => vec![with(2, 1, 2, 2, true), with(2, 2, 3, 0, false)],
         (Sections, Profile::Full) => vec![
