@@ -3,6 +3,8 @@
 //! `RawStateLock`. Then the same models over locks with a planted fault, which
 //! must be caught: they check the models.
 
+mod support;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -14,26 +16,11 @@ use reveille::protocol::{
     WordLock,
 };
 
+use support::models::explore;
+
 /// Adds to a count kept in the bits.
 fn plus(bits: Bits, count: usize) -> Bits {
     Bits::new(bits.get() + count)
-}
-
-/// Explores `model` and answers in how many executions. Unbounded unless
-/// `preemptions` says otherwise, and then the name of the test says so.
-fn explore(preemptions: Option<usize>, model: impl Fn() + Sync + Send + 'static) -> usize {
-    let executions = Arc::new(AtomicUsize::new(0));
-    let count = executions.clone();
-    let mut builder = loom::model::Builder::new();
-    // Not from the environment: the figures below are those of the search.
-    builder.preemption_bound = preemptions;
-    builder.max_permutations = None;
-    builder.max_duration = None;
-    builder.check(move || {
-        count.fetch_add(1, Relaxed);
-        model();
-    });
-    executions.load(Relaxed)
 }
 
 /// A lock in the models: loom sees who touches the state, and when.

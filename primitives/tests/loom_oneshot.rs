@@ -2,16 +2,19 @@
 //! the abstract lock without a bound, and over the real lock, whose single
 //! loads and compare-exchanges are the steps there, bounded.
 
+mod support;
+
 use std::any::type_name;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use loom::thread;
 use reveille::oneshot::{self, Receiver, Sender};
 use reveille::protocol::{BlockingBackend, Boxed, Loom, LoomWord, block_on};
+
+use support::models;
 
 /// Whoever has it counts: one lost, or dropped twice, is told by the count.
 type Value = Arc<()>;
@@ -161,14 +164,7 @@ fn explore<B: BlockingBackend>(
     sending: Sending,
     receiving: Receiving,
 ) -> usize {
-    let executions = Arc::new(AtomicUsize::new(0));
-    let count = executions.clone();
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = preemptions;
-    builder.max_permutations = None;
-    builder.max_duration = None;
-    builder.check(move || {
-        count.fetch_add(1, Ordering::Relaxed);
+    models::explore(preemptions, move || {
         let value = Value::default();
         let tasks: [Task; 2] = [(); 2].map(|()| Arc::new(Asleep));
         let [one, other] = tasks.clone();
@@ -191,8 +187,7 @@ fn explore<B: BlockingBackend>(
         assert_eq!(Arc::strong_count(&value), 1, "{what:?}: the value is gone");
         let wakers = tasks.each_ref().map(|task| Arc::strong_count(task) - 1);
         assert_eq!(wakers, [0; 2], "{what:?}: the wakers are gone");
-    });
-    executions.load(Ordering::Relaxed)
+    })
 }
 
 /// Explores every pair that ends; answers in how many executions.

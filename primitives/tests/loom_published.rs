@@ -2,11 +2,12 @@
 //! finds that there was another and changes nothing: under loom, over the real lock.
 //! The abstract ones show more than their contract promises, and do not tell.
 
+mod support;
+
 use std::future::poll_fn;
 use std::panic::Location;
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 
@@ -17,26 +18,13 @@ use reveille::protocol::{
     Bits, Description, LoomWord, Ran, Runnable, Schedule, StateLock, block_on, task,
 };
 
-/// Explores every execution of `model` within so many preemptions.
-fn explore(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
-    let executions = Arc::new(AtomicUsize::new(0));
-    let count = executions.clone();
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = preemptions;
-    builder.max_permutations = None;
-    builder.max_duration = None;
-    builder.check(move || {
-        count.fetch_add(1, Relaxed);
-        model();
-    });
-    assert!(executions.load(Relaxed) > 5, "next to nothing was explored");
-}
+use support::models::explore;
 
 /// Whoever takes the permit looks for what it is about, and waits again.
 #[test]
 fn a_notification_that_finds_a_permit_publishes() {
     for notify_one in [Notify::notify_one, Notify::notify_last] {
-        explore(None, move || {
+        let executions = explore(None, move || {
             let shared = Arc::new((Notify::<LoomWord>::new_in(), AtomicBool::new(false)));
             shared.0.notify_one();
             let notifying = {
@@ -57,6 +45,7 @@ fn a_notification_that_finds_a_permit_publishes() {
             });
             notifying.join().unwrap();
         });
+        assert!(executions > 5, "next to nothing was explored");
     }
 }
 
@@ -84,7 +73,7 @@ fn run_all(slot: &Slot) {
 /// Of all executions there are too many.
 #[test]
 fn bounded_to_2_preemptions_a_wake_that_finds_its_task_scheduled_publishes() {
-    explore(Some(2), || {
+    let executions = explore(Some(2), || {
         let slot = Arc::new(Slot::new_in(Bits::EMPTY, None));
         let done = Arc::new(AtomicBool::new(false));
         let waker = Arc::new(Mutex::new(None));
@@ -120,4 +109,5 @@ fn bounded_to_2_preemptions_a_wake_that_finds_its_task_scheduled_publishes() {
         assert!(join.is_finished(), "the last wake was lost");
         drop(held);
     });
+    assert!(executions > 5, "next to nothing was explored");
 }

@@ -1,6 +1,8 @@
 //! The races of time under loom: "the deadline passes now" beside a poll, a reset, a
 //! cancellation, a grant, and a turn of the driver; every interleaving of sections.
 
+mod support;
+
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,22 +14,9 @@ use reveille::Semaphore;
 use reveille::protocol::{Loom, block_on};
 use reveille::time::{Advance, Clock, Duration, Instant, Sleep, Timers, VirtualClock};
 
-const TICK: Duration = Duration::from_nanos(1);
+use support::models::explore;
 
-/// Explores `f`, and answers how many executions there were.
-fn explored(f: impl Fn() + Send + Sync + 'static) -> usize {
-    let executions = Arc::new(AtomicUsize::new(0));
-    let count = executions.clone();
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = None;
-    builder.max_permutations = None;
-    builder.max_duration = None;
-    builder.check(move || {
-        count.fetch_add(1, Ordering::Relaxed);
-        f();
-    });
-    executions.load(Ordering::Relaxed)
-}
+const TICK: Duration = Duration::from_nanos(1);
 
 fn by_hand() -> VirtualClock<Loom> {
     VirtualClock::new_in(Instant::ORIGIN, Advance::ByHand, TICK)
@@ -50,7 +39,7 @@ impl Wake for Counts {
 /// Ends where no wake is lost: loom tells of threads that all wait.
 #[test]
 fn the_deadline_passes_while_a_sleep_is_polled() {
-    let executions = explored(|| {
+    let executions = explore(None, || {
         let clock = by_hand();
         let sleep = clock.timers().sleep(TICK);
         let sleeps = thread::spawn(move || block_on::<Loom, _>(sleep));
@@ -63,7 +52,7 @@ fn the_deadline_passes_while_a_sleep_is_polled() {
 
 #[test]
 fn two_move_the_clock_while_two_sleep() {
-    let executions = explored(|| {
+    let executions = explore(None, || {
         let clock = by_hand();
         let sleeps = [1, 2].map(|ticks| clock.timers().sleep(TICK * ticks));
         let moves = thread::spawn({
@@ -82,7 +71,7 @@ fn two_move_the_clock_while_two_sleep() {
 /// Reset against fire: the new deadline is met, and neither before it.
 #[test]
 fn the_deadline_passes_while_the_sleep_is_reset() {
-    let executions = explored(|| {
+    let executions = explore(None, || {
         let clock = by_hand();
         let mut sleep = clock.timers().sleep(TICK);
         let sleeps = thread::spawn({
@@ -113,7 +102,7 @@ fn the_deadline_passes_while_the_sleep_is_reset() {
 
 #[test]
 fn the_deadline_passes_while_the_sleep_is_given_up() {
-    let executions = explored(|| {
+    let executions = explore(None, || {
         let clock = by_hand();
         let task = Arc::new(Counts::default());
         let mut sleep = clock.timers().sleep(TICK);
@@ -133,7 +122,7 @@ fn the_deadline_passes_while_the_sleep_is_given_up() {
 /// CA-06: the permit is either delivered or back.
 #[test]
 fn a_grant_comes_while_the_deadline_passes() {
-    let executions = explored(|| {
+    let executions = explore(None, || {
         let clock = by_hand();
         let semaphore = Arc::new(Semaphore::<Loom>::new_in(0, 0));
         let acquire = clock
@@ -170,7 +159,7 @@ impl Clock for Still {
 /// TM-01: the driver knows of the nearest deadline, or is woken.
 #[test]
 fn nearer_deadlines_come_while_the_driver_takes_its_turn() {
-    let executions = explored(|| {
+    let executions = explore(None, || {
         let timers = Timers::<Loom>::new_in(Still, TICK);
         let (seat, driver) = (timers.driver(), Arc::new(Counts::default()));
         let sleeps = [3, 5].map(|ticks| {

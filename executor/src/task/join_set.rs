@@ -314,11 +314,8 @@ impl<T: 'static> JoinSet<T> {
     /// Lets all tasks go on without the set.
     pub fn detach_all(&mut self) {
         self.members.clear();
-        drop(
-            self.due
-                .0
-                .with(|section| std::mem::take(&mut section.state.keys)),
-        );
+        let Due(due) = &*self.due;
+        drop(due.with(|section| std::mem::take(&mut section.state.keys)));
     }
 }
 

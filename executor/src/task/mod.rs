@@ -26,8 +26,8 @@
 //! - Instead of a `LocalSet` there is [`LocalExecutor`](crate::LocalExecutor). There is
 //!   no `task_local!`.
 //! - [`JoinSet`] has no `spawn_on` and its like: [`insert`](JoinSet::insert) takes the
-//!   handle of a task that was spawned anywhere. It has no
-//!   `join_next_with_id` either, and a [`JoinError`] no `id`: a handle tells it.
+//!   handle of a task that was spawned anywhere. It has no `join_next_with_id` either,
+//!   and a [`JoinError`] no `id`: a handle tells it.
 //! - Tasks can have a [name](JoinHandle::name).
 
 #![forbid(unsafe_code)]

@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 pub(crate) mod channel;
+pub(crate) mod models;
 pub(crate) mod probe;
 pub(crate) mod token;
 
