@@ -111,9 +111,8 @@ pub trait Family: Send + Sync + 'static {
     /// about this subject; more than one plan, where one bound says too little.
     ///
     /// As it stands, [`Plan::of`] two participants, and [`Plan::of_three`] where the
-    /// subject has [roles](Subject::roles) for three. Where a fault takes more, it is
-    /// not found: a latch of two that wakes one of several takes two operations that
-    /// count down and two that wait.
+    /// subject has [roles](Subject::roles) for three. A fault that takes more than these
+    /// bounds is not found.
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
         let takes_three = self.on::<Native>().roles(3).len() == 3;
         default_plans(takes_three, mode, profile)
