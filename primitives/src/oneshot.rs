@@ -170,7 +170,10 @@ impl<T, P: Place> Sender<T, P> {
     /// # });
     /// ```
     pub fn closed(&mut self) -> Closed<'_, T, P> {
-        Closed { sender: self }
+        Closed {
+            sender: self,
+            polled: false,
+        }
     }
 
     /// Polls for the receiver to be closed or dropped, as
@@ -371,13 +374,24 @@ impl<T, P: Place> fmt::Debug for Receiver<T, P> {
 #[must_use = "futures do nothing unless polled"]
 pub struct Closed<'a, T, P: Place = Boxed> {
     sender: &'a mut Sender<T, P>,
+    polled: bool,
 }
 
 impl<T, P: Place> Future for Closed<'_, T, P> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.polled = true;
         self.sender.poll_closed(cx)
+    }
+}
+
+/// Discards the waker that a pending poll has left in the channel.
+impl<T, P: Place> Drop for Closed<'_, T, P> {
+    fn drop(&mut self) {
+        if self.polled {
+            self.sender.giver.unregister();
+        }
     }
 }
 

@@ -45,8 +45,9 @@ impl<B: Backend> Bell<B> {
     ///
     /// - No two calls run at the same time.
     /// - `lock` and `waits` are the same in all of them, and `waits` is this
-    ///   bell's alone: nobody else sets it, and who clears it also takes the
-    ///   waker and sets a bit of `decided`, for good.
+    ///   cell's alone: nothing else sets it, and a section that clears it, besides
+    ///   [`unregister`](Self::unregister), also takes the waker and sets a bit of
+    ///   `decided`, for good.
     #[inline]
     pub(super) unsafe fn wait<S>(
         &self,
@@ -86,6 +87,21 @@ impl<B: Backend> Bell<B> {
                 Poll::Ready(bits)
             }
         }
+    }
+
+    /// Gives up the wait: takes back the waker, unless a section has taken it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`wait`](Self::wait), of which it counts as a call.
+    pub(super) unsafe fn unregister<S>(
+        &self,
+        lock: &StateLock<S, B>,
+        waits: Bits,
+    ) -> Option<Waker> {
+        let taken = lock.update(|bits| bits.contains(waits).then(|| bits.without(waits)));
+        // SAFETY: `waits` was set, so a waker had been put, and this call has cleared it.
+        taken.is_ok().then(|| unsafe { self.take() })
     }
 
     /// Takes the waker out.

@@ -434,6 +434,15 @@ impl<T, P: Place> Giver<T, P> {
         polled.map(|_| ())
     }
 
+    /// Discards the waker that [`poll_closed`](Self::poll_closed) has left, if it is
+    /// still there.
+    pub fn unregister(&mut self) {
+        let Handoff { lock, giver, .. } = &*self.handoff;
+        // SAFETY: the one giver is borrowed exclusively, so nothing else registers;
+        // `GIVER_WAITS` is this cell's.
+        drop(unsafe { giver.unregister(lock, GIVER_WAITS) });
+    }
+
     /// Leaves without having given, where somebody waits.
     ///
     /// # Safety

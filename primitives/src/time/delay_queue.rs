@@ -413,7 +413,10 @@ impl<T, B: Backend> DelayQueue<T, B> {
     /// # });
     /// ```
     pub fn expired(&mut self) -> NextExpired<'_, T, B> {
-        NextExpired { queue: self }
+        NextExpired {
+            queue: self,
+            polled: false,
+        }
     }
 
     /// Takes everything out and drops it.
@@ -581,13 +584,24 @@ impl<T, B: Backend> fmt::Debug for DelayQueue<T, B> {
 #[must_use = "futures do nothing unless polled"]
 pub struct NextExpired<'a, T, B: Backend = DefaultBackend> {
     queue: &'a mut DelayQueue<T, B>,
+    polled: bool,
 }
 
 impl<T, B: Backend> Future for NextExpired<'_, T, B> {
     type Output = Option<Expired<T>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.polled = true;
         self.queue.poll_expired(cx)
+    }
+}
+
+/// Discards the waker that a poll has left in the queue, after `None` too.
+impl<T, B: Backend> Drop for NextExpired<'_, T, B> {
+    fn drop(&mut self) {
+        if self.polled {
+            self.queue.sleep.unregister();
+        }
     }
 }
 

@@ -124,7 +124,10 @@ impl<B: Backend> Interval<B> {
     /// # });
     /// ```
     pub fn tick(&mut self) -> Tick<'_, B> {
-        Tick { interval: self }
+        Tick {
+            interval: self,
+            polled: false,
+        }
     }
 
     /// Polls for the next tick.
@@ -253,12 +256,23 @@ impl<B: Backend> fmt::Debug for Interval<B> {
 #[must_use = "futures do nothing unless polled"]
 pub struct Tick<'a, B: Backend = DefaultBackend> {
     interval: &'a mut Interval<B>,
+    polled: bool,
 }
 
 impl<B: Backend> Future for Tick<'_, B> {
     type Output = Instant;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Instant> {
+        self.polled = true;
         self.interval.poll_tick(cx)
+    }
+}
+
+/// Discards the waker that a pending poll has left in the interval.
+impl<B: Backend> Drop for Tick<'_, B> {
+    fn drop(&mut self) {
+        if self.polled {
+            self.interval.sleep.unregister();
+        }
     }
 }

@@ -182,6 +182,16 @@ impl<B: Backend> Sleep<B> {
         self.stage = Stage::Created;
     }
 
+    /// Discards the waker of the last poll. The deadline stays in the wheel.
+    pub(super) fn unregister(&mut self) {
+        if let Stage::Waiting(timer) = self.stage {
+            self.timers
+                .inner
+                .lock
+                .with(|section| section.wakes.discard(&mut section.state.wheel[timer]));
+        }
+    }
+
     fn cancel(&mut self) {
         if let Stage::Waiting(timer) = core::mem::replace(&mut self.stage, Stage::Elapsed) {
             self.timers

@@ -29,6 +29,7 @@ mod table;
 
 mod cancellation;
 mod dead_halves;
+mod dropped_futures;
 mod foreign_panics;
 mod lost_wakes;
 mod reentrancy;

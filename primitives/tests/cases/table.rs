@@ -237,17 +237,14 @@ fn receiving<C: Channel>() -> Row {
     }
 }
 
-/// `Sender::closed`, ended by `Receiver::close`. Every poll is that of a new
-/// future, as in a loop around a `select`: what waits is the sender.
+/// `Sender::poll_closed`, ended by `Receiver::close`: the sender itself waits.
 fn closing<C: Channel>() -> Row {
     struct Waits<P: Place>(Sender<Token, P>);
     struct Closes<P: Place>(Receiver<Token, P>);
 
     impl<P: Place> Waiter for Waits<P> {
         fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-            Pin::new(&mut self.0.closed())
-                .poll(cx)
-                .map(|()| End::Result)
+            self.0.poll_closed(cx).map(|()| End::Result)
         }
     }
 
@@ -267,7 +264,7 @@ fn closing<C: Channel>() -> Row {
     }
 
     Row {
-        name: format!("Sender::closed in {}", C::name()),
+        name: format!("Sender::poll_closed in {}", C::name()),
         scene: || {
             let (tx, rx) = C::open();
             Scene::new(Waits(tx), Closes(rx))
@@ -666,32 +663,31 @@ fn timing_out<B: Backend>() -> Row {
     }
 }
 
-/// `Interval::tick`. Every poll is that of a new future: what waits is the
-/// interval.
+/// `Interval::poll_tick`: the interval itself waits.
 fn ticking<B: Backend>() -> Row {
     struct Ticks<B: Backend>(Interval<B>);
 
     impl<B: Backend> Waiter for Ticks<B> {
         fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-            Pin::new(&mut self.0.tick()).poll(cx).map(|_| End::Result)
+            self.0.poll_tick(cx).map(|_| End::Result)
         }
     }
 
     Row {
-        name: format!("Interval::tick over {}", std::any::type_name::<B>()),
+        name: format!("Interval::poll_tick over {}", std::any::type_name::<B>()),
         scene: || timed::<B, _>(|timers| Ticks(timers.interval_at(timers.now() + SECOND, SECOND))),
         left: None,
         refuses: false,
     }
 }
 
-/// `DelayQueue::expired`, likewise.
+/// `DelayQueue::poll_expired`: the queue itself waits.
 fn expiring<B: Backend>() -> Row {
     struct Expires<B: Backend>(DelayQueue<Token, B>);
 
     impl<B: Backend> Waiter for Expires<B> {
         fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-            Pin::new(&mut self.0.expired()).poll(cx).map(|expired| {
+            self.0.poll_expired(cx).map(|expired| {
                 let expired = expired.expect("there is one in it");
                 assert_eq!(expired.get_ref().0, 7, "it is the one that was put in");
                 End::Result
@@ -700,7 +696,10 @@ fn expiring<B: Backend>() -> Row {
     }
 
     Row {
-        name: format!("DelayQueue::expired over {}", std::any::type_name::<B>()),
+        name: format!(
+            "DelayQueue::poll_expired over {}",
+            std::any::type_name::<B>()
+        ),
         scene: || {
             timed::<B, _>(|timers| {
                 let mut queue = DelayQueue::new_in(timers);

@@ -1,0 +1,234 @@
+//! A future that is dropped leaves none of its wakers anywhere, though the object that
+//! it waited on lives on. The table holds every future of the crate: the sources are
+//! searched for those that it misses.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::future::{Future, pending, ready};
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reveille::protocol::{Native, Within};
+use reveille::time::{DelayQueue, VirtualClock};
+use reveille::{
+    Barrier, Condvar, Mutex, Notify, OnceCell, OwnedRwLockUpgradableReadGuard, RwLock,
+    RwLockUpgradableReadGuard, Semaphore, SetOnce, oneshot,
+};
+
+use crate::support::probe::Probe;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Polls a future that is pending, drops it, and counts what it has left. The caller
+/// keeps the object until this returns.
+fn leaves_nothing(future: impl Future) {
+    let task = Probe::new();
+    {
+        let mut future = pin!(future);
+        assert!(future.as_mut().poll(&mut task.cx()).is_pending());
+        assert!(task.kept() > 0, "a pending poll leaves its waker");
+    }
+    assert_eq!((task.kept(), task.wakes()), (0, 0));
+}
+
+/// Each future, by the name of its type.
+const FUTURES: &[(&str, fn())] = &[
+    ("Acquire", || {
+        let semaphore = Arc::new(Semaphore::new(0));
+        leaves_nothing(semaphore.acquire());
+        leaves_nothing(semaphore.acquire_many(2));
+        leaves_nothing(semaphore.clone().acquire_owned());
+        leaves_nothing(semaphore.clone().acquire_many_owned(2));
+    }),
+    ("BarrierWait", || {
+        let barrier = Barrier::new(2);
+        leaves_nothing(barrier.wait());
+    }),
+    ("Closed", || {
+        let (mut tx, rx) = oneshot::channel::<u32>();
+        leaves_nothing(tx.closed());
+        drop(rx);
+    }),
+    ("GetOrInit", || {
+        let cell = OnceCell::<u32>::new();
+        let task = Probe::new();
+        let mut at_work = pin!(cell.get_or_init(pending));
+        assert!(at_work.as_mut().poll(&mut task.cx()).is_pending());
+        leaves_nothing(cell.get_or_init(|| ready(7)));
+    }),
+    ("GetOrTryInit", || {
+        let cell = OnceCell::<u32>::new();
+        let task = Probe::new();
+        let mut at_work = pin!(cell.get_or_init(pending));
+        assert!(at_work.as_mut().poll(&mut task.cx()).is_pending());
+        leaves_nothing(cell.get_or_try_init(|| ready(Err::<u32, _>(()))));
+    }),
+    ("Lock", || {
+        let mutex = Mutex::new(7);
+        let _guard = mutex.try_lock().unwrap();
+        leaves_nothing(mutex.lock());
+    }),
+    ("LockOwned", || {
+        let mutex = Arc::new(Mutex::new(7));
+        let _guard = mutex.try_lock().unwrap();
+        leaves_nothing(mutex.clone().lock_owned());
+    }),
+    ("NextExpired", || {
+        let clock = VirtualClock::by_hand();
+        let mut queue = DelayQueue::new_in(clock.timers());
+        queue.insert(7, SECOND);
+        leaves_nothing(queue.expired());
+        queue.clear();
+        // After `None` too a waker is kept, for the next insertion.
+        let task = Probe::new();
+        {
+            let mut expired = pin!(queue.expired());
+            assert!(expired.as_mut().poll(&mut task.cx()).is_ready());
+        }
+        assert_eq!(task.kept(), 0);
+    }),
+    ("Notified", || {
+        let notify = Notify::new();
+        leaves_nothing(notify.notified());
+    }),
+    ("OnceCellWait", || {
+        let cell = OnceCell::<u32>::new();
+        leaves_nothing(cell.wait());
+    }),
+    ("OwnedNotified", || {
+        let notify = Arc::new(Notify::new());
+        leaves_nothing(notify.clone().notified_owned());
+    }),
+    ("Read", || {
+        let lock = RwLock::new(7);
+        let _guard = lock.try_write().unwrap();
+        leaves_nothing(lock.read());
+    }),
+    ("ReadOwned", || {
+        let lock = Arc::new(RwLock::new(7));
+        let _guard = lock.try_write().unwrap();
+        leaves_nothing(lock.clone().read_owned());
+    }),
+    ("Receiver", || {
+        let (mut tx, mut rx) = oneshot::channel::<u32>();
+        // By reference it is the receiver that waits, and keeps the waker.
+        let task = Probe::new();
+        assert!(pin!(&mut rx).as_mut().poll(&mut task.cx()).is_pending());
+        leaves_nothing(tx.closed());
+        leaves_nothing(rx);
+        assert_eq!(task.kept(), 0);
+    }),
+    ("SetOnceWait", || {
+        let once = SetOnce::<u32>::new();
+        leaves_nothing(once.wait());
+    }),
+    ("Sleep", || {
+        let clock = VirtualClock::by_hand();
+        leaves_nothing(clock.timers().sleep(SECOND));
+    }),
+    ("Tick", || {
+        let clock = VirtualClock::by_hand();
+        let mut interval = clock.timers().interval_at(clock.now() + SECOND, SECOND);
+        leaves_nothing(interval.tick());
+    }),
+    ("UpgradableRead", || {
+        let lock = RwLock::new(7);
+        let _guard = lock.try_write().unwrap();
+        leaves_nothing(lock.upgradable_read());
+    }),
+    ("UpgradableReadOwned", || {
+        let lock = Arc::new(RwLock::new(7));
+        let _guard = lock.try_write().unwrap();
+        leaves_nothing(lock.clone().upgradable_read_owned());
+    }),
+    ("Upgrade", || {
+        let lock = RwLock::new(7);
+        let _guard = lock.try_read().unwrap();
+        let looks = lock.try_upgradable_read().unwrap();
+        leaves_nothing(RwLockUpgradableReadGuard::upgrade(looks));
+    }),
+    ("UpgradeOwned", || {
+        let lock = Arc::new(RwLock::new(7));
+        let _guard = lock.try_read().unwrap();
+        let looks = lock.clone().try_upgradable_read_owned().unwrap();
+        leaves_nothing(OwnedRwLockUpgradableReadGuard::upgrade(looks));
+    }),
+    ("Wait", || {
+        let (mutex, condvar) = (Mutex::new(7), Condvar::new());
+        leaves_nothing(condvar.wait(mutex.try_lock().unwrap()));
+    }),
+    ("WaitUntil", || {
+        let notify = Notify::new();
+        leaves_nothing(notify.wait_until(|| false));
+    }),
+    ("WaitWhile", || {
+        let (mutex, condvar) = (Mutex::new(7), Condvar::new());
+        leaves_nothing(condvar.wait_while(mutex.try_lock().unwrap(), |_| true));
+    }),
+    ("Within", || {
+        let notify = Notify::<Native>::new_in();
+        leaves_nothing(Within::new(notify.notified(), pending::<()>()));
+        let clock = VirtualClock::by_hand();
+        leaves_nothing(clock.timers().timeout(SECOND, notify.notified()));
+    }),
+    ("Write", || {
+        let lock = RwLock::new(7);
+        let _guard = lock.try_read().unwrap();
+        leaves_nothing(lock.write());
+    }),
+    ("WriteOwned", || {
+        let lock = Arc::new(RwLock::new(7));
+        let _guard = lock.try_read().unwrap();
+        leaves_nothing(lock.clone().write_owned());
+    }),
+];
+
+/// Parts of other futures, which are polled by them alone.
+const PARTS: [&str; 2] = ["AwaitTurn", "Deadline"];
+
+#[test]
+fn a_dropped_future_leaves_no_waker_in_its_object() {
+    for (name, play) in FUTURES {
+        println!("{name}");
+        play();
+    }
+}
+
+#[test]
+fn the_table_of_dropped_futures_has_every_future_of_the_crate() {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = BTreeSet::new();
+    futures_in(&sources, &mut found);
+    assert!(found.len() > PARTS.len(), "the sources were read");
+    let named: BTreeSet<_> = FUTURES.iter().map(|(name, _)| *name).chain(PARTS).collect();
+    let found: BTreeSet<_> = found.iter().map(String::as_str).collect();
+    assert_eq!(found, named);
+}
+
+/// The names of the futures that the sources implement or make by `guard_future!`.
+fn futures_in(folder: &Path, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            futures_in(&path, found);
+            continue;
+        }
+        let source = fs::read_to_string(&path).unwrap();
+        let implemented = source.split(" Future for ").skip(1);
+        let made = source.split("\nguard_future! {").skip(1);
+        let made = made.filter_map(|body| body.lines().map(str::trim).find(is_name));
+        for name in implemented.chain(made) {
+            let end = name.find(|c: char| !c.is_alphanumeric()).unwrap();
+            if end > 0 {
+                found.insert(name[..end].to_owned());
+            }
+        }
+    }
+}
+
+/// Whether a line of a macro's input is the name of what it makes.
+fn is_name(line: &&str) -> bool {
+    line.starts_with(char::is_alphabetic)
+}
