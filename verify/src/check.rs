@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use reveille::protocol::{BlockingBackend, Native};
 
-use crate::plan::{Mode, Plan, Profile};
+use crate::report::{Counterexample, Report};
 use crate::run;
-use crate::subject::{Family, Offer, Role, Subject, default_plans};
-use crate::token::Token;
-use crate::verdict::{Counterexample, Report};
+use crate::run::token::Token;
+use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::role::{Operation, Role};
+use crate::subject::{GenericSubject, Subject, default_plans};
 
 /// Runs every engine over a primitive that is generic over its backend: a
 /// report for each way of running one.
 ///
 /// `name` stands in the reports and in the replay tokens. How far it goes is said by
-/// [`Family::plans`], and stands in the reports.
+/// [`GenericSubject::plans`], and stands in the reports.
 ///
 /// # Panics
 ///
@@ -27,12 +28,12 @@ use crate::verdict::{Counterexample, Report};
 ///
 /// In the [documentation of the crate](crate#a-primitive-of-ones-own).
 #[must_use]
-pub fn check<F: Family>(family: &F, name: &str, profile: Profile) -> Vec<Report> {
+pub fn check<F: GenericSubject>(subject: &F, name: &str, profile: Profile) -> Vec<Report> {
     Mode::ALL
         .into_iter()
         .flat_map(|mode| {
-            let plans = family.plans(mode, profile).into_iter();
-            plans.map(move |plan| explore(family, name, mode, &plan))
+            let plans = subject.plans(mode, profile).into_iter();
+            plans.map(move |plan| explore(subject, name, mode, &plan))
         })
         .collect()
 }
@@ -47,11 +48,11 @@ pub fn check<F: Family>(family: &F, name: &str, profile: Profile) -> Vec<Report>
 ///
 /// In the [documentation of the crate](crate#a-primitive-of-ones-own).
 #[must_use]
-pub fn explore<F: Family>(family: &F, name: &str, mode: Mode, plan: &Plan) -> Report {
+pub fn explore<F: GenericSubject>(subject: &F, name: &str, mode: Mode, plan: &Plan) -> Report {
     assert_is_name(name);
-    let roles = family.on::<Native>().roles(plan.bound.participants);
+    let roles = subject.on::<Native>().roles(plan.bound.participants);
     roles.iter().for_each(assert_are_names);
-    run::run(family, name, mode, plan)
+    run::run(subject, name, mode, plan)
 }
 
 /// Runs a failing execution again, from the token of its [`Counterexample`].
@@ -63,8 +64,8 @@ pub fn explore<F: Family>(family: &F, name: &str, mode: Mode, plan: &Plan) -> Re
 /// # Examples
 ///
 /// In the [documentation of the crate](crate#a-primitive-of-ones-own).
-pub fn replay<F: Family>(family: &F, token: &str) -> Result<Counterexample, String> {
-    run::replay(family, &Token::parse(token)?)
+pub fn replay<F: GenericSubject>(subject: &F, token: &str) -> Result<Counterexample, String> {
+    run::replay(subject, &Token::parse(token)?)
 }
 
 /// Runs over a primitive that knows nothing of backends, of any crate.
@@ -88,7 +89,7 @@ pub fn replay<F: Family>(family: &F, token: &str) -> Result<Counterexample, Stri
 /// use std::task::{Poll, Waker};
 ///
 /// use reveille_verify::{
-///     Call, Class, Offer, Profile, Role, Spec, Started, Subject, Value, check_foreign,
+///     Call, Class, Operation, Profile, Role, Spec, Started, Subject, Value, check_foreign,
 /// };
 ///
 /// #[derive(Default)]
@@ -116,11 +117,11 @@ pub fn replay<F: Family>(family: &F, token: &str) -> Result<Counterexample, Stri
 ///     }
 ///
 ///     fn roles(&self, _: usize) -> Vec<Role<Op>> {
-///         let put = vec![Offer::at_once("put", Op::Put)];
-///         let take = vec![Offer::future("take", Op::Take)];
+///         let put = vec![Operation::immediate("put", Op::Put)];
+///         let take = vec![Operation::future("take", Op::Take)];
 ///         vec![
-///             Role { name: "sender", ops: put, kind: 0 },
-///             Role { name: "receiver", ops: take, kind: 1 },
+///             Role { name: "sender", ops: put, symmetry: 0 },
+///             Role { name: "receiver", ops: take, symmetry: 1 },
 ///         ]
 ///     }
 ///
@@ -198,7 +199,7 @@ pub fn replay_foreign<S: Subject>(subject: S, token: &str) -> Result<Counterexam
 /// The same subject, whatever the backend.
 struct Foreign<S>(Arc<S>);
 
-impl<S: Subject> Family for Foreign<S> {
+impl<S: Subject> GenericSubject for Foreign<S> {
     type On<B: BlockingBackend> = Arc<S>;
 
     fn on<B: BlockingBackend>(&self) -> Arc<S> {
@@ -233,7 +234,7 @@ fn assert_is_name(name: &str) {
 /// The text of a program must be read as it was meant.
 fn assert_are_names<Op>(role: &Role<Op>) {
     let divides = |c: char| "/,.:'".contains(c) || c.is_whitespace();
-    for (index, Offer { name, .. }) in role.ops.iter().enumerate() {
+    for (index, Operation { name, .. }) in role.ops.iter().enumerate() {
         assert!(
             !name.is_empty() && !name.contains(divides),
             "`{name}` cannot be the name of an operation: the text of a program is divided by \

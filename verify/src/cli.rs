@@ -12,27 +12,26 @@ use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use crate::deal::{self, Event};
-use crate::plan::{Engine, Mode, Plan, Profile};
-use crate::registry::{self, Named, Planted};
-use crate::run::Work;
-use crate::token::Token;
-use crate::verdict::{Counterexample, Report, SpecimenReport};
-use crate::worker::{self, Process};
+use crate::registry::{self, SpecimenEntry, SubjectEntry};
+use crate::report::{Counterexample, Report, SpecimenReport};
+use crate::run::dispatch::{self, Event, Prepare, Work};
+use crate::run::process::{self, Process};
+use crate::run::token::Token;
+use crate::subject::plan::{Engine, Mode, Plan, Profile};
 
 /// Explores every interleaving of every small program over a primitive, and
 /// shows that no wake-up is lost, no stale waker is called and no cancellation
 /// swallows a result.
 ///
-/// With no arguments: every subject under every engine, then the specimens,
-/// which are broken on purpose and must be caught. The exit status is 0 only
-/// where every subject holds and every specimen is seen for what it is; 1 where
-/// not; 2 where the command cannot be understood.
+/// Without arguments it runs every subject under every engine, and then the
+/// specimens, which are primitives broken on purpose that must be caught. The exit
+/// status is 0 if every subject holds and every specimen is as expected, 1 if not,
+/// and 2 if the command is not valid.
 #[derive(Debug, Parser)]
 #[command(name = "cargo verify", disable_version_flag = true)]
 struct Cli {
-    /// What to run, by the names of `--list`: subjects, specimens, or `time` and
-    /// `executor` for all that belongs there; by default everything
+    /// What to run, by the names that `--list` prints: subjects, specimens, or the
+    /// groups `time` and `executor` [default: everything]
     #[arg(value_name = "SUBJECT")]
     subjects: Vec<String>,
 
@@ -45,8 +44,8 @@ struct Cli {
     #[arg(long, value_name = "NAME", default_value = "quick")]
     profile: String,
 
-    /// Run only the specimens, of the given subjects if any, each in the way in
-    /// which it is caught
+    /// Run only the specimens, those of the given subjects if there are any, each
+    /// under the engine that must catch it
     #[arg(long)]
     specimens: bool,
 
@@ -58,8 +57,7 @@ struct Cli {
     #[arg(long, short, value_name = "NUMBER")]
     jobs: Option<NonZeroUsize>,
 
-    /// Work for another process of this program, which was given the same
-    /// arguments
+    /// Serve another process of this program, which has the same arguments
     #[arg(long, hide = true)]
     worker: bool,
 
@@ -74,8 +72,8 @@ struct Cli {
 
 /// What was asked for, understood.
 struct Request {
-    subjects: Vec<Named>,
-    specimens: Vec<Planted>,
+    subjects: Vec<SubjectEntry>,
+    specimens: Vec<SpecimenEntry>,
     modes: Vec<Mode>,
     profile: Profile,
 }
@@ -113,7 +111,7 @@ fn run(cli: &Cli) -> Result<bool, String> {
     let runs = request.runs();
     if cli.worker {
         let prepare: Vec<_> = runs.iter().map(|run| move || run.prepare()).collect();
-        return worker::serve(&refer(&prepare)).map(|()| true);
+        return process::serve(&refer(&prepare)).map(|()| true);
     }
     if runs.is_empty() {
         return Err("nothing was run: these engines have nothing to say here".to_owned());
@@ -127,7 +125,7 @@ fn run(cli: &Cli) -> Result<bool, String> {
     };
 
     let begun = Instant::now();
-    let jobs = cli.jobs.map_or_else(deal::cores, NonZeroUsize::get);
+    let jobs = cli.jobs.map_or_else(dispatch::cores, NonZeroUsize::get);
     let (results, specimens) = run_all(&runs, jobs)?;
     say("");
     if !results.is_empty() {
@@ -153,10 +151,10 @@ fn run(cli: &Cli) -> Result<bool, String> {
         .filter(|report| report.as_expected())
         .count();
     let held_of = format!("{held} of {} runs hold", results.len());
-    let seen_of = format!(
-        "{seen} of {} specimens are seen for what they are",
-        specimens.len()
-    );
+    let seen_of = match specimens.len() {
+        all if seen == all => format!("all {all} specimens as expected"),
+        all => format!("{seen} of {all} specimens as expected"),
+    };
     let both = [(results.len(), held_of), (specimens.len(), seen_of)];
     let told: Vec<_> = both
         .into_iter()
@@ -199,8 +197,8 @@ impl Request {
         // Specimens run where they are asked for: by name, by `--specimens`, or
         // by asking for everything.
         let everything = all && engines.is_empty();
-        specimens.retain(|planted| {
-            let name = &planted.named.name;
+        specimens.retain(|specimen_entry| {
+            let name = &specimen_entry.named.name;
             let subject = name.split('/').next().unwrap_or_default();
             wanted(name) || (cli.specimens && (all || wanted(subject))) || everything
         });
@@ -237,11 +235,11 @@ fn named<T: Copy>(
 
 /// One run of what was asked for.
 struct Run<'a> {
-    named: &'a Named,
+    named: &'a SubjectEntry,
     mode: Mode,
     plan: Plan,
     /// The specimen that is run, if it is one.
-    planted: Option<&'a Planted>,
+    specimen_entry: Option<&'a SpecimenEntry>,
     /// Whether a counterexample is what was asked for.
     shown: bool,
 }
@@ -266,16 +264,16 @@ impl Request {
                     named,
                     mode,
                     plan,
-                    planted: None,
+                    specimen_entry: None,
                     shown: true,
                 }));
             }
         }
-        runs.extend(self.specimens.iter().map(|planted| Run {
-            named: &planted.named,
-            mode: planted.mode(),
-            plan: planted.plan(),
-            planted: Some(planted),
+        runs.extend(self.specimens.iter().map(|specimen_entry| Run {
+            named: &specimen_entry.named,
+            mode: specimen_entry.mode(),
+            plan: specimen_entry.plan(),
+            specimen_entry: Some(specimen_entry),
             shown: self.specimens.len() == 1,
         }));
         runs
@@ -294,7 +292,7 @@ fn run_all(runs: &[Run<'_>], jobs: usize) -> Result<(Vec<Report>, Vec<SpecimenRe
     let prepare: Vec<_> = runs.iter().map(|run| || run.prepare()).collect();
     let bar = Bar::new();
     let (mut results, mut specimens) = (Vec::new(), Vec::new());
-    deal::deal(
+    dispatch::dispatch(
         refer(&prepare),
         workers.collect(),
         &mut |event| match event {
@@ -302,13 +300,13 @@ fn run_all(runs: &[Run<'_>], jobs: usize) -> Result<(Vec<Report>, Vec<SpecimenRe
             Event::Ended(number, report) => {
                 let run = &runs[number];
                 let mut shown = run.shown;
-                match run.planted {
+                match run.specimen_entry {
                     None => {
                         bar.suspend(|| say(report.line()));
                         results.push(report.clone());
                     }
-                    Some(planted) => {
-                        let report = specimen(planted, report.clone());
+                    Some(specimen_entry) => {
+                        let report = specimen(specimen_entry, report.clone());
                         shown |= !report.as_expected();
                         specimens.push(report);
                     }
@@ -323,16 +321,16 @@ fn run_all(runs: &[Run<'_>], jobs: usize) -> Result<(Vec<Report>, Vec<SpecimenRe
     Ok((results, specimens))
 }
 
-fn refer<F: Fn() -> Box<dyn Work> + Sync>(prepare: &[F]) -> Vec<deal::Prepare<'_>> {
+fn refer<F: Fn() -> Box<dyn Work> + Sync>(prepare: &[F]) -> Vec<Prepare<'_>> {
     prepare.iter().map(|prepare| prepare as _).collect()
 }
 
 /// What became of a specimen.
-fn specimen(planted: &Planted, report: Report) -> SpecimenReport {
+fn specimen(specimen_entry: &SpecimenEntry, report: Report) -> SpecimenReport {
     let counterexample = report.failures.into_iter().next();
     SpecimenReport {
-        name: planted.named.name.clone(),
-        expected: planted.expected,
+        name: specimen_entry.named.name.clone(),
+        expected: specimen_entry.expected,
         found: counterexample.as_ref().map(|failure| failure.class),
         program: match &counterexample {
             Some(failure) => failure.program.clone(),
@@ -449,7 +447,7 @@ fn specimens_table(specimens: &[SpecimenReport]) -> Table {
         "seconds",
         "",
     ]);
-    let class = |class: Option<crate::verdict::Class>| {
+    let class = |class: Option<crate::subject::verdict::Class>| {
         class.map_or("nothing".to_owned(), |class| class.to_string())
     };
     for report in specimens {
@@ -499,12 +497,12 @@ fn list(request: &Request) {
         }
     }
     say(format_args!("specimens:"));
-    for planted in &request.specimens {
-        let must = match planted.expected {
+    for specimen_entry in &request.specimens {
+        let must = match specimen_entry.expected {
             Some(class) => format!("must be caught as {class}"),
             None => "must pass".to_owned(),
         };
-        say(format_args!("    {:<32} {must}", planted.named.name));
+        say(format_args!("    {:<32} {must}", specimen_entry.named.name));
     }
 }
 
@@ -512,7 +510,7 @@ fn replay(text: &str) -> Result<bool, String> {
     let token = Token::parse(text)?;
     let named = registry::find(&token.subject).ok_or_else(|| {
         format!(
-            "the replay token is of a subject `{}` that is not here",
+            "there is no subject `{}`, which the replay token names",
             token.subject
         )
     })?;

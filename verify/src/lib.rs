@@ -24,7 +24,7 @@
 //!
 //! use reveille::protocol::{Bits, BlockingBackend, StateLock, WakerSlot};
 //! use reveille_verify::{
-//!     Call, Class, Family, Mode, Offer, Plan, Profile, Role, Spec, Started, Subject, Value,
+//!     Call, Class, GenericSubject, Mode, Operation, Plan, Profile, Role, Spec, Started, Subject, Value,
 //!     Verdict, check, explore, replay,
 //! };
 //!
@@ -103,11 +103,11 @@
 //!     }
 //!
 //!     fn roles(&self, _: usize) -> Vec<Role<Op>> {
-//!         let open = vec![Offer::at_once("open", Op::Open)];
-//!         let opened = vec![Offer::future("opened", Op::Opened)];
+//!         let open = vec![Operation::immediate("open", Op::Open)];
+//!         let opened = vec![Operation::future("opened", Op::Opened)];
 //!         vec![
-//!             Role { name: "porter", ops: open, kind: 0 },
-//!             Role { name: "guest", ops: opened, kind: 1 },
+//!             Role { name: "porter", ops: open, symmetry: 0 },
+//!             Role { name: "guest", ops: opened, symmetry: 1 },
 //!         ]
 //!     }
 //!
@@ -137,7 +137,7 @@
 //!     forgetful: bool,
 //! }
 //!
-//! impl Family for Gates {
+//! impl GenericSubject for Gates {
 //!     type On<B: BlockingBackend> = GateOn<B>;
 //!
 //!     fn on<B: BlockingBackend>(&self) -> GateOn<B> {
@@ -192,7 +192,7 @@
 //! `b`. Last, the clean-up drops what is left of everything.
 //!
 //! How far a run goes is said by its [`Plan`], and stands in its report. Where
-//! [`Family::plans`] is left as it is, programs have two participants, and also three
+//! [`GenericSubject::plans`] is left as it is, programs have two participants, and also three
 //! where the subject has roles for as many, as this one has not. For more, say so:
 //!
 //! ```
@@ -207,13 +207,13 @@
 //! ```
 //!
 //! A primitive that knows nothing of backends, of any crate, is run by
-//! [`check_foreign`], which needs a [`Subject`] and no [`Family`].
+//! [`check_foreign`], which needs a [`Subject`] and no [`GenericSubject`].
 //!
 //! # Programs
 //!
 //! A program is a few participants with a few operations each: `open/opened`
 //! is one operation of each of two. Where an operation is a future, it is
-//! carried out in every [`Manner`]: awaited, polled again with another waker,
+//! carried out in every [`Polling`]: awaited, polled again with another waker,
 //! dropped after so many polls, dropped once its waker has been called, or with
 //! a waker that panics. All programs within a [`Bound`] are enumerated, those
 //! that differ by an exchange of equal participants once, smallest first; so
@@ -253,7 +253,7 @@
 //! - Every waker, value and lock is gone at the end, each [`Value`] dropped
 //!   once. That is after the primitive has gone: what a dropped future leaves in one
 //!   that lives on is not seen, unless it was an operation that
-//!   [leaves](Offer::leaving).
+//!   [leaves](Operation::leaving).
 //!
 //! The first violation of an execution is what is reported, in a [`Class`].
 //!
@@ -270,33 +270,26 @@
 mod check;
 #[doc(hidden)]
 pub mod cli;
-mod deal;
 mod engine;
-mod erased;
 mod execution;
 mod judge;
-mod plan;
 mod program;
-mod quiet;
 mod registry;
+mod report;
 mod run;
 mod soak;
-mod spec;
 mod specimens;
 mod subject;
 mod subjects;
 #[cfg(test)]
 mod tests;
-mod token;
-mod trace;
-mod verdict;
-mod watch;
-mod worker;
 
 pub use check::{check, check_foreign, explore, replay, replay_foreign};
-pub use execution::Value;
-pub use plan::{Engine, Mode, Plan, Profile};
-pub use program::{Bound, Hook, Manner, Step};
-pub use spec::{Call, Spec, ValueId};
-pub use subject::{Family, Offer, Role, Runs, Started, Subject};
-pub use verdict::{Class, Counterexample, Report, Verdict};
+pub use report::{Counterexample, Report};
+pub use subject::plan::{Bound, Engine, Mode, Plan, Profile};
+pub use subject::role::{Operation, OperationKind, Role};
+pub use subject::spec::{Call, Spec, ValueId};
+pub use subject::step::{Hook, Polling, Step};
+pub use subject::value::Value;
+pub use subject::verdict::{Class, Verdict};
+pub use subject::{GenericSubject, Started, Subject};

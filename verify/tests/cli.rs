@@ -274,7 +274,7 @@ fn a_subject_that_holds_has_status_0() {
 fn a_specimen_is_drawn_and_its_token_draws_it_again() {
     for name in ["oneshot/check-then-register", "oneshot/first-waker-kept"] {
         let ran = verify(&[name]);
-        assert_eq!(ran.code, Some(0), "it is seen for what it is: {ran:?}");
+        assert_eq!(ran.code, Some(0), "the specimen is as expected: {ran:?}");
         assert!(ran.stdout.contains("as expected"), "{ran:?}");
         let (token, drawn) = counterexample(&ran.stdout);
         for column in ["sender", "receiver"] {
@@ -367,7 +367,7 @@ fn results_are_written_for_machines() {
     );
 }
 
-/// Planted faults of every kind are caught in their class, quickly, by a small
+/// Specimens of every kind are caught in their class, quickly, by a small
 /// program, and every token replays to the very same table.
 #[test]
 fn specimens_are_seen_and_replay() {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use reveille_verify::{
-    Call, Class, Offer, Profile, Report, Role, Spec, Started, Subject, Value, ValueId, Verdict,
+    Call, Class, Operation, Profile, Report, Role, Spec, Started, Subject, Value, ValueId, Verdict,
     check_foreign, replay_foreign,
 };
 
@@ -132,17 +132,17 @@ impl Subject for Mail {
         vec![
             Role {
                 name: "sender",
-                ops: vec![Offer::at_once("put", Op::Put)],
-                kind: 0,
+                ops: vec![Operation::immediate("put", Op::Put)],
+                symmetry: 0,
             },
             Role {
                 name: "receiver",
                 ops: vec![
-                    Offer::future("take", Op::Take),
-                    Offer::at_once("try_take", Op::TryTake),
-                    Offer::future("pend", Op::Pend),
+                    Operation::future("take", Op::Take),
+                    Operation::immediate("try_take", Op::TryTake),
+                    Operation::future("pend", Op::Pend),
                 ],
-                kind: 1,
+                symmetry: 1,
             },
         ]
     }

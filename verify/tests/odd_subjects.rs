@@ -7,8 +7,8 @@ use std::task::Poll;
 
 use reveille::protocol::BlockingBackend;
 use reveille_verify::{
-    Call, Class, Family, Mode, Offer, Plan, Profile, Report, Role, Spec, Started, Subject, Value,
-    explore,
+    Call, Class, GenericSubject, Mode, Operation, Plan, Profile, Report, Role, Spec, Started,
+    Subject, Value, explore,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +60,11 @@ impl<B: BlockingBackend> Subject for Odd<B> {
         };
         let role = Role {
             name: "task",
-            ops: names.iter().map(|name| Offer::future(name, ())).collect(),
-            kind: 0,
+            ops: names
+                .iter()
+                .map(|name| Operation::future(name, ()))
+                .collect(),
+            symmetry: 0,
         };
         vec![role; participants]
     }
@@ -84,7 +87,7 @@ impl<B: BlockingBackend> Subject for Odd<B> {
 
 struct Odds(Oddity);
 
-impl Family for Odds {
+impl GenericSubject for Odds {
     type On<B: BlockingBackend> = Odd<B>;
 
     fn on<B: BlockingBackend>(&self) -> Odd<B> {
@@ -99,7 +102,7 @@ fn run(oddity: Oddity, mode: Mode, participants: usize) -> Report {
     let mut plan = Plan::of(mode, Profile::Quick);
     plan.bound.participants = participants;
     plan.bound.operations = 1;
-    plan.bound.unusual = 0;
+    plan.bound.non_default = 0;
     explore(&Odds(oddity), "odd", mode, &plan)
 }
 

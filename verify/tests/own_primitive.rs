@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 
 use reveille::protocol::{Bits, BlockingBackend, Parker, StateLock, WakerSlot};
 use reveille_verify::{
-    Call, Class, Engine, Family, Mode, Offer, Plan, Profile, Report, Role, Spec, Started, Subject,
-    Value, Verdict, check, explore, replay,
+    Call, Class, Engine, GenericSubject, Mode, Operation, Plan, Profile, Report, Role, Spec,
+    Started, Subject, Value, Verdict, check, explore, replay,
 };
 
 const OPEN: Bits = Bits::new(1);
@@ -122,7 +122,7 @@ struct Gates(Fault);
 
 struct GateOn<B>(Fault, PhantomData<fn() -> B>);
 
-impl Family for Gates {
+impl GenericSubject for Gates {
     type On<B: BlockingBackend> = GateOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> GateOn<B> {
@@ -150,18 +150,18 @@ impl<B: BlockingBackend> Subject for GateOn<B> {
 
     fn roles(&self, participants: usize) -> Vec<Role<Op>> {
         let mut ops = vec![
-            Offer::at_once("open", Op::Open),
-            Offer::at_once("is_open", Op::IsOpen),
-            Offer::future("opened", Op::Opened),
-            Offer::blocking("block", Op::BlockUntilOpened),
+            Operation::immediate("open", Op::Open),
+            Operation::immediate("is_open", Op::IsOpen),
+            Operation::future("opened", Op::Opened),
+            Operation::blocking("block", Op::BlockUntilOpened),
         ];
         if self.0 == Fault::ForgetfulBlocking {
-            ops.retain(|offer| offer.name != "opened");
+            ops.retain(|operation| operation.name != "opened");
         }
         let role = Role {
             name: "thread",
             ops,
-            kind: 0,
+            symmetry: 0,
         };
         vec![role; participants]
     }
@@ -180,7 +180,7 @@ impl<B: BlockingBackend> Subject for GateOn<B> {
         call: Call<'_, Op>,
         _: &dyn Fn() -> Value,
     ) -> Started<'a, bool> {
-        let (who, gate) = (call.who, &*gate);
+        let (who, gate) = (call.participant, &*gate);
         let opened = poll_fn(move |cx| gate.poll_opened(who, cx).map(|()| true));
         match call.op {
             Op::Open => {

@@ -7,9 +7,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::sync::{Arc, Mutex};
 
 use super::{Explored, Failure, Job, Limits, Run};
+use crate::engine::quiet;
 use crate::execution::{Execution, Threads, panic_text};
-use crate::quiet;
-use crate::verdict::{Class, Violation};
+use crate::subject::verdict::{Class, Violation};
 
 /// Ends an exploration: enough has been seen.
 struct Enough;

@@ -14,6 +14,7 @@
 //! of this depends on the types of the subject, which is [`AnySubject`] here.
 
 pub(crate) mod loom;
+pub(crate) mod quiet;
 pub(crate) mod sequential;
 pub(crate) mod shuttle;
 pub(crate) mod stress;
@@ -26,14 +27,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-use crate::erased::{Actor, Answer, AnySubject};
+use crate::execution::event::Event;
 use crate::execution::{Execution, Resumed, Stopped, Threads, panic_text};
-use crate::judge::{Operation, Order};
-use crate::program::{Manner, Program, Step};
-use crate::spec::Call;
-use crate::subject::{Role, Started};
-use crate::trace::{self, Event};
-use crate::verdict::{Class, Violation};
+use crate::judge::Invocation;
+use crate::judge::erased::{Actor, AnySubject, BoxedRet};
+use crate::program::Program;
+use crate::subject::Started;
+use crate::subject::plan::Order;
+use crate::subject::spec::Call;
+use crate::subject::step::{Polling, Step};
+use crate::subject::verdict::{Class, Violation};
 
 /// A limit on how far one program is explored.
 #[derive(Clone, Copy, Debug)]
@@ -141,7 +144,7 @@ pub(crate) struct Run {
     number: u64,
     execution: Arc<Execution>,
     /// What each participant's operations answered.
-    rets: Vec<Mutex<Vec<Option<Answer>>>>,
+    rets: Vec<Mutex<Vec<Option<BoxedRet>>>>,
 }
 
 impl Run {
@@ -228,7 +231,7 @@ impl Run {
                     .into_iter()
                     .zip(&job.program.participants[who])
                     .enumerate()
-                    .map(|(index, (record, step))| Operation {
+                    .map(|(index, (record, step))| Invocation {
                         op: &step.op,
                         name: step.text(role),
                         record,
@@ -246,14 +249,14 @@ impl Run {
         })
     }
 
-    fn answer(&self, who: usize, index: usize, ret: Answer) {
+    fn returned(&self, who: usize, index: usize, ret: BoxedRet) {
         self.execution.done(who, || format!("{ret:?}"));
         let mut rets = self.rets(who);
         rets.resize_with(index, || None);
         rets.push(Some(ret));
     }
 
-    fn rets(&self, who: usize) -> MutexGuard<'_, Vec<Option<Answer>>> {
+    fn rets(&self, who: usize) -> MutexGuard<'_, Vec<Option<BoxedRet>>> {
         self.rets[who]
             .lock()
             .unwrap_or_else(|poison| poison.into_inner())
@@ -291,24 +294,24 @@ async fn perform(
     let execution = &run.execution;
     let role = &run.job.subject.roles()[who];
     let call = Call {
-        who,
+        participant: who,
         index,
         op: &step.op,
     };
     execution.call(who, role.ops[step.op].leaves, || step.text(role));
     let value = || execution.value(call.value());
     let mut future = match execution.run(who, || run.job.subject.start(actor, call, &value)) {
-        Ok(Started::Done(ret)) => return run.answer(who, index, ret),
+        Ok(Started::Done(ret)) => return run.returned(who, index, ret),
         Ok(Started::Future(future)) => future,
-        Err(Stopped::LetGo) => return wait_in_vain(execution, who).await,
-        Err(Stopped::Hostile | Stopped::Panicked) => return execution.unclear(who),
+        Err(Stopped::Quiescent) => return wait_in_vain(execution, who).await,
+        Err(Stopped::WakerPanic | Stopped::Panicked) => return execution.unwound(who),
     };
 
-    let hostile = match step.manner {
-        Manner::Hostile(hook) => Some(hook),
+    let panics = match step.polling {
+        Polling::Panics(hook) => Some(hook),
         _ => None,
     };
-    let mut waker = Some(execution.waker(who, hostile));
+    let mut waker = Some(execution.waker(who, panics));
     let mut polls: u8 = 0;
     let cancelled = loop {
         if polls == MOST_POLLS {
@@ -322,15 +325,15 @@ async fn perform(
             );
             return wait_in_vain(execution, who).await;
         }
-        if step.manner == Manner::Cancel(polls) {
+        if step.polling == Polling::Cancel(polls) {
             break true;
         }
         if polls > 0 {
-            let wait = step.manner != Manner::Repoll || polls > 1;
+            let wait = step.polling != Polling::Repoll || polls > 1;
             if wait && execution.suspend(who).await == Resumed::Quiescent {
                 return wait_in_vain(execution, who).await;
             }
-            if step.manner == Manner::Granted {
+            if step.polling == Polling::Granted {
                 break true;
             }
             if !wait {
@@ -347,19 +350,19 @@ async fn perform(
         match poll {
             Ok(Poll::Pending) => execution.pending(who),
             Ok(Poll::Ready(ret)) => {
-                run.answer(who, index, ret);
+                run.returned(who, index, ret);
                 break false;
             }
-            Err(Stopped::LetGo) => return wait_in_vain(execution, who).await,
-            Err(Stopped::Hostile | Stopped::Panicked) => {
+            Err(Stopped::Quiescent) => return wait_in_vain(execution, who).await,
+            Err(Stopped::WakerPanic | Stopped::Panicked) => {
                 drop(execution.run(who, || drop(future)));
                 drop(execution.run(who, || drop(waker)));
-                return execution.unclear(who);
+                return execution.unwound(who);
             }
         }
     };
     if cancelled {
-        if polls > 0 && step.manner != Manner::Granted {
+        if polls > 0 && step.polling != Polling::Granted {
             execution.boundary().await;
         }
         execution.dropping(who);
@@ -369,7 +372,7 @@ async fn perform(
     let waker = execution.run(who, || drop(waker));
     match (cancelled, dropped.and(waker)) {
         (true, Ok(())) => execution.cancelled(who),
-        (true, Err(_)) => execution.unclear(who),
+        (true, Err(_)) => execution.unwound(who),
         (false, _) => {}
     }
 }
@@ -377,25 +380,4 @@ async fn perform(
 async fn wait_in_vain(execution: &Execution, who: usize) {
     execution.end(who);
     pending().await
-}
-
-/// Draws the trace of a failure.
-pub(crate) fn draw(job: &Job, failure: &Failure) -> String {
-    let names = names(job.subject.roles());
-    trace::draw(&failure.trace, &names, &|bits| job.subject.describe(bits))
-}
-
-/// The names of the participants; those of the same name are numbered.
-pub(crate) fn names(roles: &[Role<()>]) -> Vec<String> {
-    roles
-        .iter()
-        .enumerate()
-        .map(|(index, role)| {
-            let same = |roles: &[Role<()>]| roles.iter().filter(|r| r.name == role.name).count();
-            match same(roles) {
-                1 => role.name.to_owned(),
-                _ => format!("{} {}", role.name, same(&roles[..=index])),
-            }
-        })
-        .collect()
 }

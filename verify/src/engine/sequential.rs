@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Waker};
 
 use super::{Explored, Job, Limits, Remains, Run};
+use crate::engine::quiet;
 use crate::execution::{Execution, Threads};
-use crate::quiet;
 
 /// Who takes a step now.
 #[derive(Clone, Default)]

@@ -15,9 +15,9 @@ use std::sync::Arc;
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
 
 use super::{Explored, Failure, Job, Limits, Run};
+use crate::engine::quiet;
 use crate::execution::{Access, Execution, Threads, panic_text};
-use crate::quiet;
-use crate::verdict::{Class, Violation};
+use crate::subject::verdict::{Class, Violation};
 
 /// Participants are shuttle's tasks, in the order in which they were spawned.
 struct ShuttleThreads;

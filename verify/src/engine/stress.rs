@@ -9,8 +9,8 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::thread::Thread;
 
 use super::{Explored, Job, Limits, Run};
+use crate::engine::quiet;
 use crate::execution::Threads;
-use crate::quiet;
 
 thread_local! {
     static ME: Cell<usize> = const { Cell::new(0) };

@@ -12,10 +12,12 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use crate::plan::{Mode, Plan, Profile};
-use crate::run::{Entry, Part, Work};
-use crate::token::Token;
-use crate::verdict::{Class, Counterexample, Report, Verdict};
+use crate::report::{Counterexample, Report};
+use crate::run::Entry;
+use crate::run::dispatch::{BatchResult, Work};
+use crate::run::token::Token;
+use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::verdict::{Class, Verdict};
 
 /// The soak as something that can be run by name.
 pub(crate) struct Soak;
@@ -100,7 +102,7 @@ impl Scenes {
 }
 
 impl Work for Scenes {
-    fn blank(&self) -> Report {
+    fn empty_report(&self) -> Report {
         Report {
             subject: self.name.clone(),
             engine: self.mode.engine().name().to_owned(),
@@ -122,15 +124,15 @@ impl Work for Scenes {
         format!("{} tasks of {}", self.tasks, scenes::ALL[scene].0)
     }
 
-    fn run_one(&self, scene: usize) -> Part {
-        Part {
+    fn run_one(&self, scene: usize) -> BatchResult {
+        BatchResult {
             programs: 1,
             executions: self.tasks,
             cut: true,
             failure: self
                 .play(scene)
                 .map(|counterexample| (scene, counterexample)),
-            ..Part::default()
+            ..BatchResult::default()
         }
     }
 }

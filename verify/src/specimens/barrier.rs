@@ -11,13 +11,14 @@ use std::task::{Context, Poll, Waker};
 
 use reveille::protocol::{Bits, BlockingBackend, StateLock};
 
-use crate::execution::Value;
-use crate::program::Step;
-use crate::spec::Call;
 use crate::specimens::{part, wake_all};
-use crate::subject::{Family, Role, Started, Subject};
+use crate::subject::role::Role;
+use crate::subject::spec::Call;
+use crate::subject::step::Step;
+use crate::subject::value::Value;
+use crate::subject::verdict::Class;
+use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::barrier::{self as real, BarrierSpec, Op, Ret};
-use crate::verdict::Class;
 
 /// What is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +78,7 @@ impl Fault {
 /// The specimen over every backend.
 pub(crate) struct Specimen(pub(crate) Fault);
 
-impl Family for Specimen {
+impl GenericSubject for Specimen {
     type On<B: BlockingBackend> = SpecimenOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {

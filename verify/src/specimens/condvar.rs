@@ -10,13 +10,14 @@ use reveille::mutex::LockOwned;
 use reveille::protocol::{Bits, BlockingBackend};
 use reveille::{Mutex, OwnedMutexGuard};
 
-use crate::execution::Value;
-use crate::program::{Manner, Step};
-use crate::spec::Call;
 use crate::specimens::notify::{self, Notified, Notify};
-use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::Call;
+use crate::subject::step::{Polling, Step};
+use crate::subject::value::Value;
+use crate::subject::verdict::Class;
+use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::condvar::{CondvarSpec, Op, Ret};
-use crate::verdict::Class;
 
 /// What is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +46,7 @@ pub(crate) const ALL: [(&str, Fault, Option<Class>); 2] = [
 /// The specimen over every backend.
 pub(crate) struct Specimen(pub(crate) Fault);
 
-impl Family for Specimen {
+impl GenericSubject for Specimen {
     type On<B: BlockingBackend> = SpecimenOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -160,14 +161,14 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
 
     /// Always three parts: two who wait, and one who locks, opens and notifies.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
-        let role = |kind, ops| Role {
+        let role = |symmetry, ops| Role {
             name: "task",
-            kind,
+            symmetry,
             ops,
         };
         let wait = match self.fault {
-            Fault::UnlocksFirst => Offer::future("wait_while", Op::WaitWhile),
-            Fault::GrantSwallowed => Offer::future("wait", Op::Wait),
+            Fault::UnlocksFirst => Operation::future("wait_while", Op::WaitWhile),
+            Fault::GrantSwallowed => Operation::future("wait", Op::Wait),
         };
         vec![
             role(0, vec![wait.clone().staged()]),
@@ -175,10 +176,10 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
             role(
                 2,
                 vec![
-                    Offer::at_once("open", Op::Open),
-                    Offer::at_once("lock", Op::Lock),
-                    Offer::at_once("notify_one", Op::NotifyOne),
-                    Offer::at_once("unlock", Op::Unlock),
+                    Operation::immediate("open", Op::Open),
+                    Operation::immediate("lock", Op::Lock),
+                    Operation::immediate("notify_one", Op::NotifyOne),
+                    Operation::immediate("unlock", Op::Unlock),
                 ],
             ),
         ]
@@ -187,9 +188,9 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
     /// Each waits once, the first until he is dropped on his way to the lock where
     /// that is what is broken; the third does what he does in this order.
     fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
-        if role.kind < 2 {
-            let late = next.manner == Manner::Cancel(2);
-            let hunted = self.fault == Fault::GrantSwallowed && role.kind == 0;
+        if role.symmetry < 2 {
+            let late = next.polling == Polling::Cancel(2);
+            let hunted = self.fault == Fault::GrantSwallowed && role.symmetry == 0;
             return before.is_empty() && late == hunted;
         }
         before.last().is_none_or(|last| last.op < next.op)

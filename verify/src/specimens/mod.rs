@@ -1,7 +1,7 @@
 //! Primitives that are broken on purpose, and some that only look it.
 //!
 //! They check the checker: each breaks one rule and must be caught, in its
-//! class; the unusual ones break none and must pass. A verifier that cries wolf
+//! class; the others break none and must pass. A verifier that cries wolf
 //! is as useless as a blind one.
 
 pub(crate) mod barrier;
@@ -21,15 +21,15 @@ pub(crate) mod timers;
 
 use std::task::Waker;
 
-use crate::subject::Role;
+use crate::subject::role::Role;
 
 /// A part of a specimen in which every part is its own kind: with some of the
-/// operations of a role, which only the first part tries in every manner.
+/// operations of a role, which only the first part tries in every polling mode.
 pub(crate) fn part<Op>(mut role: Role<Op>, kind: usize, plays: impl Fn(&Op) -> bool) -> Role<Op> {
-    role.kind = kind;
-    role.ops.retain(|offer| plays(&offer.op));
-    for offer in &mut role.ops {
-        offer.alias |= kind > 0;
+    role.symmetry = kind;
+    role.ops.retain(|operation| plays(&operation.op));
+    for operation in &mut role.ops {
+        operation.alias |= kind > 0;
     }
     role
 }

@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use reveille::protocol::{Bits, BlockingBackend};
 
-use crate::execution::Value;
-use crate::program::Step;
-use crate::spec::Call;
 use crate::specimens::permits::{Fault, Permits};
-use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::Call;
+use crate::subject::step::Step;
+use crate::subject::value::Value;
+use crate::subject::verdict::Class;
+use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::mutex::{MutexSpec, Op, Ret};
-use crate::verdict::Class;
 
 /// Every one, with its name and the class it must be caught in: none for those
 /// that must pass.
@@ -39,7 +40,7 @@ pub(crate) const ALL: [(&str, Fault, Option<Class>); 5] = [
 /// The specimen over every backend.
 pub(crate) struct Specimen(pub(crate) Fault);
 
-impl Family for Specimen {
+impl GenericSubject for Specimen {
     type On<B: BlockingBackend> = SpecimenOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -73,28 +74,28 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         MutexSpec { bound: 0 }
     }
 
-    /// Always two parts: one who locks in every manner, and unlocks; and one who
+    /// Always two parts: one who locks in every polling mode, and unlocks; and one who
     /// locks again too.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
-        let role = |kind, ops| Role {
+        let role = |symmetry, ops| Role {
             name: "task",
-            kind,
+            symmetry,
             ops,
         };
         vec![
             role(
                 0,
                 vec![
-                    Offer::future("lock_owned", Op::LockOwned),
-                    Offer::at_once("unlock", Op::Unlock),
+                    Operation::future("lock_owned", Op::LockOwned),
+                    Operation::immediate("unlock", Op::Unlock),
                 ],
             ),
             role(
                 1,
                 vec![
-                    Offer::future("lock_owned", Op::LockOwned).alias(),
-                    Offer::at_once("unlock", Op::Unlock),
-                    Offer::at_once("try_lock_owned", Op::TryLockOwned),
+                    Operation::future("lock_owned", Op::LockOwned).alias(),
+                    Operation::immediate("unlock", Op::Unlock),
+                    Operation::immediate("try_lock_owned", Op::TryLockOwned),
                 ],
             ),
         ]

@@ -11,12 +11,13 @@ use std::task::{Context, Poll, Waker};
 
 use reveille::protocol::{Bits, BlockingBackend, StateLock};
 
-use crate::execution::Value;
-use crate::spec::Call;
 use crate::specimens::wake_all;
-use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::Call;
+use crate::subject::value::Value;
+use crate::subject::verdict::Class;
+use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::notify::{NotifySpec, Op};
-use crate::verdict::Class;
 
 /// What is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -273,7 +274,7 @@ impl<B: BlockingBackend> Drop for Notified<B> {
 /// The specimen over every backend.
 pub(crate) struct Specimen(pub(crate) Fault);
 
-impl Family for Specimen {
+impl GenericSubject for Specimen {
     type On<B: BlockingBackend> = SpecimenOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -302,19 +303,19 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
     /// Always three parts: two who wait, the second perhaps twice, and one who
     /// notifies.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
-        let role = |kind, ops| Role {
+        let role = |symmetry, ops| Role {
             name: "task",
-            kind,
+            symmetry,
             ops,
         };
         vec![
-            role(0, vec![Offer::future("notified", Op::Notified)]),
-            role(1, vec![Offer::future("notified", Op::Notified).alias()]),
+            role(0, vec![Operation::future("notified", Op::Notified)]),
+            role(1, vec![Operation::future("notified", Op::Notified).alias()]),
             role(
                 2,
                 vec![
-                    Offer::at_once("notify_one", Op::NotifyOne),
-                    Offer::at_once("notify_waiters", Op::NotifyWaiters),
+                    Operation::immediate("notify_one", Op::NotifyOne),
+                    Operation::immediate("notify_waiters", Op::NotifyWaiters),
                 ],
             ),
         ]

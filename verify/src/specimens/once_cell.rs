@@ -11,13 +11,14 @@ use std::task::{Context, Poll, Waker};
 
 use reveille::protocol::{Bits, BlockingBackend, StateLock};
 
-use crate::execution::Value;
-use crate::program::Step;
-use crate::spec::Call;
 use crate::specimens::{part, wake_all};
-use crate::subject::{Family, Role, Started, Subject};
+use crate::subject::role::Role;
+use crate::subject::spec::Call;
+use crate::subject::step::Step;
+use crate::subject::value::Value;
+use crate::subject::verdict::Class;
+use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::once_cell::{self as real, OnceCellSpec, Op, Ret, Work};
-use crate::verdict::Class;
 
 /// What is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +96,7 @@ impl Fault {
 /// The specimen over every backend.
 pub(crate) struct Specimen(pub(crate) Fault);
 
-impl Family for Specimen {
+impl GenericSubject for Specimen {
     type On<B: BlockingBackend> = SpecimenOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -380,7 +381,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
     }
 
     /// Always three parts, of one operation each: one who is queued, for the
-    /// turn in every manner; one who fails; and one who looks.
+    /// turn in every polling mode; one who fails; and one who looks.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
         vec![
             part(real::role(), 0, |op| *op == Op::GetOrInit),

@@ -10,12 +10,13 @@ use std::task::{Context, Poll, Waker};
 
 use reveille::protocol::{Bits, BlockingBackend, StateLock, Witness};
 
-use crate::execution::Value;
-use crate::program::Step;
-use crate::spec::Call;
-use crate::subject::{Family, Role, Started, Subject};
+use crate::subject::role::Role;
+use crate::subject::spec::Call;
+use crate::subject::step::Step;
+use crate::subject::value::Value;
+use crate::subject::verdict::Class;
+use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::oneshot::{self as real, OneshotSpec, Op, Ret};
-use crate::verdict::Class;
 
 /// What is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +120,7 @@ impl Fault {
         ),
         ("value-lost", Self::ValueLost, Some(Class::Leak)),
         (
-            "wake-is-answer",
+            "wake-is-result",
             Self::WakeIsAnswer,
             Some(Class::WrongResult),
         ),
@@ -140,7 +141,7 @@ impl Fault {
 /// The specimen over every backend.
 pub(crate) struct Specimen(pub(crate) Fault);
 
-impl Family for Specimen {
+impl GenericSubject for Specimen {
     type On<B: BlockingBackend> = SpecimenOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -476,7 +477,8 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
         let mut roles = real::roles();
         for role in &mut roles {
-            role.ops.retain(|offer| offer.op != Op::BlockingRecv);
+            role.ops
+                .retain(|operation| operation.op != Op::BlockingRecv);
         }
         roles
     }

@@ -57,12 +57,12 @@ struct State {
 struct Wait {
     number: usize,
     permits: usize,
-    answer: Option<Answer>,
+    answer: Option<BoxedRet>,
     waker: Option<Waker>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum BoxedRet {
     Granted,
     Closed,
 }
@@ -90,7 +90,7 @@ impl State {
                 break;
             }
             self.free -= wait.permits;
-            wait.answer = Some(Answer::Granted);
+            wait.answer = Some(BoxedRet::Granted);
             wakers.extend(wait.waker.take());
             if fault == Fault::ServesOne {
                 break;
@@ -115,21 +115,21 @@ impl<B: BlockingBackend> Permits<B> {
     }
 
     /// Takes permits without waiting. None: there are too few.
-    pub(crate) fn try_acquire(&self, permits: usize) -> Option<Answer> {
+    pub(crate) fn try_acquire(&self, permits: usize) -> Option<BoxedRet> {
         self.lock
             .with(|section| self.take(section.state, permits, false))
     }
 
-    fn take(&self, state: &mut State, permits: usize, waited: bool) -> Option<Answer> {
+    fn take(&self, state: &mut State, permits: usize, waited: bool) -> Option<BoxedRet> {
         if state.closed {
-            return Some(Answer::Closed);
+            return Some(BoxedRet::Closed);
         }
         let polite = !matches!(self.fault, Fault::Overtakes | Fault::SmallFirst);
         if state.free < permits || (polite && !waited && state.is_queued()) {
             return None;
         }
         state.free -= permits;
-        Some(Answer::Granted)
+        Some(BoxedRet::Granted)
     }
 
     pub(crate) fn release(&self, permits: usize) {
@@ -165,7 +165,7 @@ impl<B: BlockingBackend> Permits<B> {
             let waiting = state.queue.iter_mut().filter(|wait| wait.answer.is_none());
             let mut wakers = Vec::new();
             for wait in waiting.take(told) {
-                wait.answer = Some(Answer::Closed);
+                wait.answer = Some(BoxedRet::Closed);
                 wakers.extend(wait.waker.take());
             }
             wakers
@@ -190,7 +190,7 @@ impl<B: BlockingBackend> Permits<B> {
     }
 
     /// Looks whether a wait is over; one that has no number begins.
-    fn look(&self, state: &mut State, permits: usize, number: Option<usize>) -> Option<Answer> {
+    fn look(&self, state: &mut State, permits: usize, number: Option<usize>) -> Option<BoxedRet> {
         let Some(number) = number else {
             return self.take(state, permits, false);
         };
@@ -215,9 +215,9 @@ pub(crate) struct Acquire<B: BlockingBackend> {
 }
 
 impl<B: BlockingBackend> Future for Acquire<B> {
-    type Output = Answer;
+    type Output = BoxedRet;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<BoxedRet> {
         let this = self.get_mut();
         let from = &this.from;
         let look = |state: &mut State, number| from.look(state, this.permits, number);
@@ -280,7 +280,7 @@ impl<B: BlockingBackend> Drop for Acquire<B> {
                 return (state.queue[place].waker.take(), Vec::new());
             }
             let wait = state.queue.remove(place);
-            if wait.answer == Some(Answer::Granted) && fault != Fault::GrantKept {
+            if wait.answer == Some(BoxedRet::Granted) && fault != Fault::GrantKept {
                 state.free += wait.permits;
             }
             (wait.waker, state.serve(fault))

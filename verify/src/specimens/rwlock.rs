@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use reveille::protocol::{Bits, BlockingBackend};
 
-use crate::execution::Value;
-use crate::program::Step;
-use crate::spec::Call;
 use crate::specimens::permits::{Fault, Permits};
-use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::Call;
+use crate::subject::step::Step;
+use crate::subject::value::Value;
+use crate::subject::verdict::Class;
+use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::rwlock::{Op, Ret, RwLockSpec, Share};
-use crate::verdict::Class;
 
 /// Every one, with its name and the class it must be caught in: none for those
 /// that must pass.
@@ -42,7 +43,7 @@ const READERS: usize = 8;
 /// The specimen over every backend.
 pub(crate) struct Specimen(pub(crate) Fault);
 
-impl Family for Specimen {
+impl GenericSubject for Specimen {
     type On<B: BlockingBackend> = SpecimenOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -75,32 +76,32 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         RwLockSpec { all: READERS }
     }
 
-    /// Always three parts: one who reads or writes in every manner, one who
+    /// Always three parts: one who reads or writes in every polling mode, one who
     /// reads, and one who reads or writes and lets go.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
-        let role = |kind, ops| Role {
+        let role = |symmetry, ops| Role {
             name: "task",
-            kind,
+            symmetry,
             ops,
         };
         vec![
             role(
                 0,
                 vec![
-                    Offer::future("write_owned", Op::Lock(Share::Write)),
-                    Offer::future("read_owned", Op::Lock(Share::Read)),
+                    Operation::future("write_owned", Op::Lock(Share::Write)),
+                    Operation::future("read_owned", Op::Lock(Share::Read)),
                 ],
             ),
             role(
                 1,
-                vec![Offer::future("read_owned", Op::Lock(Share::Read)).alias()],
+                vec![Operation::future("read_owned", Op::Lock(Share::Read)).alias()],
             ),
             role(
                 2,
                 vec![
-                    Offer::future("write_owned", Op::Lock(Share::Write)).alias(),
-                    Offer::future("read_owned", Op::Lock(Share::Read)).alias(),
-                    Offer::at_once("unlock", Op::Unlock),
+                    Operation::future("write_owned", Op::Lock(Share::Write)).alias(),
+                    Operation::future("read_owned", Op::Lock(Share::Read)).alias(),
+                    Operation::immediate("unlock", Op::Unlock),
                 ],
             ),
         ]

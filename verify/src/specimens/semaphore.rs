@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use reveille::protocol::{Bits, BlockingBackend};
 
-use crate::execution::Value;
-use crate::program::Step;
-use crate::spec::Call;
-use crate::specimens::permits::{Answer, Fault, Permits};
-use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::specimens::permits::{BoxedRet, Fault, Permits};
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::Call;
+use crate::subject::step::Step;
+use crate::subject::value::Value;
+use crate::subject::verdict::Class;
+use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::semaphore::{Op, Ret, SemaphoreSpec};
-use crate::verdict::Class;
 
 /// Every one, with its name and the class it must be caught in: none for those
 /// that must pass.
@@ -49,7 +50,7 @@ pub(crate) const ALL: [(&str, Fault, Option<Class>); 8] = [
 /// The specimen over every backend.
 pub(crate) struct Specimen(pub(crate) Fault);
 
-impl Family for Specimen {
+impl GenericSubject for Specimen {
     type On<B: BlockingBackend> = SpecimenOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -84,33 +85,33 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
     /// Always three parts: two who acquire, and one who releases and closes. Two
     /// can be in the queue while the third acts on it.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
-        let role = |kind, ops| Role {
+        let role = |symmetry, ops| Role {
             name: "task",
-            kind,
+            symmetry,
             ops,
         };
         vec![
             role(
                 0,
                 vec![
-                    Offer::future("acquire", Op::Acquire(1, 1)),
-                    Offer::future("acquire_many", Op::Acquire(2, 2)),
-                    Offer::at_once("release", Op::Release),
+                    Operation::future("acquire", Op::Acquire(1, 1)),
+                    Operation::future("acquire_many", Op::Acquire(2, 2)),
+                    Operation::immediate("release", Op::Release),
                 ],
             ),
             role(
                 1,
                 vec![
-                    Offer::future("acquire", Op::Acquire(1, 1)).alias(),
-                    Offer::at_once("try_acquire", Op::Try(1)),
+                    Operation::future("acquire", Op::Acquire(1, 1)).alias(),
+                    Operation::immediate("try_acquire", Op::Try(1)),
                 ],
             ),
             role(
                 2,
                 vec![
-                    Offer::at_once("forget_permits", Op::Forget),
-                    Offer::at_once("add_permits", Op::Add),
-                    Offer::at_once("close", Op::Close),
+                    Operation::immediate("forget_permits", Op::Forget),
+                    Operation::immediate("add_permits", Op::Add),
+                    Operation::immediate("close", Op::Close),
                 ],
             ),
         ]
@@ -172,13 +173,13 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
     }
 }
 
-fn keep(held: &mut Vec<usize>, number: usize, answer: Option<Answer>) -> Ret {
+fn keep(held: &mut Vec<usize>, number: usize, answer: Option<BoxedRet>) -> Ret {
     match answer {
-        Some(Answer::Granted) => {
+        Some(BoxedRet::Granted) => {
             held.push(number);
             Ret::Acquired(number)
         }
-        Some(Answer::Closed) => Ret::Closed,
+        Some(BoxedRet::Closed) => Ret::Closed,
         None => Ret::NoPermits,
     }
 }

@@ -11,13 +11,14 @@ use std::task::{Context, Poll, Waker};
 
 use reveille::protocol::{Bits, BlockingBackend, StateLock, Witness};
 
-use crate::execution::Value;
-use crate::program::Step;
-use crate::spec::Call;
 use crate::specimens::{part, wake_all};
-use crate::subject::{Family, Role, Started, Subject};
+use crate::subject::role::Role;
+use crate::subject::spec::Call;
+use crate::subject::step::Step;
+use crate::subject::value::Value;
+use crate::subject::verdict::Class;
+use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::set_once::{self as real, Op, Ret, SetOnceSpec};
-use crate::verdict::Class;
 
 /// What is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +78,7 @@ impl Fault {
 /// The specimen over every backend.
 pub(crate) struct Specimen(pub(crate) Fault);
 
-impl Family for Specimen {
+impl GenericSubject for Specimen {
     type On<B: BlockingBackend> = SpecimenOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -252,7 +253,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         SetOnceSpec
     }
 
-    /// Always three parts, of one operation each: one who waits in every manner,
+    /// Always three parts, of one operation each: one who waits in every polling mode,
     /// or sets; one who waits; and one who sets, or counts.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
         vec![

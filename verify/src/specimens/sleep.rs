@@ -7,14 +7,15 @@ use std::task::Poll;
 
 use reveille::protocol::{Bits, BlockingBackend};
 
-use crate::execution::Value;
-use crate::program::Step;
-use crate::spec::Call;
 use crate::specimens::timers::{Fault, Timers};
-use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::Call;
+use crate::subject::step::Step;
+use crate::subject::value::Value;
+use crate::subject::verdict::Class;
+use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::driven::{DrivenSpec, Op};
 use crate::subjects::time::FAR;
-use crate::verdict::Class;
 
 /// Every one, with its name and the class it must be caught in: none for those
 /// that must pass.
@@ -41,7 +42,7 @@ pub(crate) const ALL: [(&str, Fault, Option<Class>); 5] = [
 /// The specimen over every backend.
 pub(crate) struct Specimen(pub(crate) Fault);
 
-impl Family for Specimen {
+impl GenericSubject for Specimen {
     type On<B: BlockingBackend> = SpecimenOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -70,19 +71,27 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
     /// Always four parts: two who sleep, one who drives, and one who moves the
     /// clock, and fires where nobody drives.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
-        let role = |name, kind, ops| Role { name, kind, ops };
-        let near = Offer::future("sleep_until_1", Op::SleepUntil(1)).leaving();
-        let far = Offer::future("sleep_until_70", Op::SleepUntil(FAR)).leaving();
+        let role = |name, symmetry, ops| Role {
+            name,
+            symmetry,
+            ops,
+        };
+        let near = Operation::future("sleep_until_1", Op::SleepUntil(1)).leaving();
+        let far = Operation::future("sleep_until_70", Op::SleepUntil(FAR)).leaving();
         vec![
             role("sleeper", 0, vec![near.clone(), far.alias()]),
             role("sleeper", 1, vec![near.alias()]),
-            role("driver", 2, vec![Offer::future("drive", Op::Drive).alias()]),
+            role(
+                "driver",
+                2,
+                vec![Operation::future("drive", Op::Drive).alias()],
+            ),
             role(
                 "clock",
                 3,
                 vec![
-                    Offer::at_once("advance_1", Op::Advance(1)),
-                    Offer::at_once("fire", Op::Fire),
+                    Operation::immediate("advance_1", Op::Advance(1)),
+                    Operation::immediate("fire", Op::Fire),
                 ],
             ),
         ]

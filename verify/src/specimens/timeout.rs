@@ -8,14 +8,15 @@ use std::task::{Context, Poll};
 
 use reveille::protocol::{Bits, BlockingBackend};
 
-use crate::execution::Value;
-use crate::program::{Manner, Step};
-use crate::spec::Call;
 use crate::specimens::permits::{self, Acquire, Permits};
 use crate::specimens::timers::{self, Sleep, Timers};
-use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::Call;
+use crate::subject::step::{Polling, Step};
+use crate::subject::value::Value;
+use crate::subject::verdict::Class;
+use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::timeout::{Op, Pool, Ret, TimeoutSpec};
-use crate::verdict::Class;
 
 /// What is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +80,7 @@ impl<B: BlockingBackend> Future for Timeout<B> {
 /// The specimen over every backend.
 pub(crate) struct Specimen(pub(crate) Fault);
 
-impl Family for Specimen {
+impl GenericSubject for Specimen {
     type On<B: BlockingBackend> = SpecimenOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -108,7 +109,11 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
     /// Always four parts: one who gives, one who moves the clock, one who waits no
     /// longer than a tick, and one who waits for whatever is left.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
-        let role = |name, kind, ops| Role { name, kind, ops };
+        let role = |name, symmetry, ops| Role {
+            name,
+            symmetry,
+            ops,
+        };
         let timeout = Op::TimeoutAt(1, Pool::Semaphore);
         let acquire = Op::Wait(Pool::Semaphore);
         vec![
@@ -116,13 +121,25 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
                 "giver",
                 0,
                 vec![
-                    Offer::at_once("add_permit", Op::AddPermit),
-                    Offer::at_once("available_permits", Op::Available),
+                    Operation::immediate("add_permit", Op::AddPermit),
+                    Operation::immediate("available_permits", Op::Available),
                 ],
             ),
-            role("clock", 1, vec![Offer::at_once("advance", Op::Advance(1))]),
-            role("waiter", 2, vec![Offer::future("timeout_acquire", timeout)]),
-            role("waiter", 3, vec![Offer::future("acquire", acquire).alias()]),
+            role(
+                "clock",
+                1,
+                vec![Operation::immediate("advance", Op::Advance(1))],
+            ),
+            role(
+                "waiter",
+                2,
+                vec![Operation::future("timeout_acquire", timeout)],
+            ),
+            role(
+                "waiter",
+                3,
+                vec![Operation::future("acquire", acquire).alias()],
+            ),
         ]
     }
 
@@ -130,7 +147,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
     fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
         let waits = role.ops[next.op].op == Op::Wait(Pool::Semaphore);
         before.last().is_none_or(|last| last.op < next.op)
-            && (!waits || next.manner == Manner::Await)
+            && (!waits || next.polling == Polling::Await)
     }
 
     fn actors(&self, _: usize) -> Vec<Arc<Shared<B>>> {

@@ -6,17 +6,18 @@ use std::sync::Arc;
 use reveille::Barrier;
 use reveille::protocol::{Bits, BlockingBackend};
 
-use crate::execution::Value;
-use crate::plan::{Mode, Plan, Profile};
-use crate::spec::{Call, Spec};
-use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::{Call, Spec};
+use crate::subject::value::Value;
+use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::set_once::sparingly;
 use crate::subjects::{by_three, queueing};
 
 /// A `Barrier` for so many, over every backend.
 pub(crate) struct Barriers(pub(crate) usize);
 
-impl Family for Barriers {
+impl GenericSubject for Barriers {
     type On<B: BlockingBackend> = BarrierOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -63,11 +64,11 @@ pub(crate) enum Ret {
 pub(crate) fn role() -> Role<Op> {
     Role {
         name: "task",
-        kind: 0,
+        symmetry: 0,
         ops: vec![
-            Offer::future("wait", Op::Wait),
-            Offer::at_once("waiting", Op::Waiting),
-            Offer::at_once("granted", Op::Granted),
+            Operation::future("wait", Op::Wait),
+            Operation::immediate("waiting", Op::Waiting),
+            Operation::immediate("granted", Op::Granted),
         ],
     }
 }
@@ -149,11 +150,11 @@ impl Spec for BarrierSpec {
         let mut next = state.clone();
         if *call.op == Op::Wait {
             if next.here.len() + 1 == self.0 {
-                next.leads.push(call.who);
+                next.leads.push(call.participant);
                 next.called.append(&mut next.here);
                 next.called.sort_unstable();
             } else {
-                next.here.push(call.who);
+                next.here.push(call.participant);
                 next.here.sort_unstable();
             }
         }
@@ -163,7 +164,7 @@ impl Spec for BarrierSpec {
     fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         let mut next = state.clone();
         for list in [&mut next.here, &mut next.called, &mut next.leads] {
-            list.retain(|&who| who != call.who);
+            list.retain(|&who| who != call.participant);
         }
         vec![next]
     }
@@ -171,12 +172,12 @@ impl Spec for BarrierSpec {
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
         let mut next = state.clone();
         let ret = match call.op {
-            Op::Wait if state.called.contains(&call.who) => {
-                next.called.retain(|&who| who != call.who);
+            Op::Wait if state.called.contains(&call.participant) => {
+                next.called.retain(|&who| who != call.participant);
                 Ret::Follows
             }
-            Op::Wait if state.leads.contains(&call.who) => {
-                next.leads.retain(|&who| who != call.who);
+            Op::Wait if state.leads.contains(&call.participant) => {
+                next.leads.retain(|&who| who != call.participant);
                 Ret::Leads
             }
             Op::Wait => return Vec::new(),

@@ -9,16 +9,17 @@ use reveille::protocol::BlockingBackend;
 use reveille::{Condvar, Mutex, OwnedMutexGuard};
 
 use super::{by_three, queueing};
-use crate::execution::Value;
-use crate::plan::{Mode, Plan, Profile};
-use crate::program::Step;
-use crate::spec::{Call, Spec};
-use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::{Call, Spec};
+use crate::subject::step::Step;
+use crate::subject::value::Value;
+use crate::subject::{GenericSubject, Started, Subject};
 
 /// `Condvar` over every backend.
 pub(crate) struct Condvars;
 
-impl Family for Condvars {
+impl GenericSubject for Condvars {
     type On<B: BlockingBackend> = CondvarOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -84,17 +85,17 @@ impl<B: BlockingBackend> Subject for CondvarOn<B> {
     fn roles(&self, participants: usize) -> Vec<Role<Op>> {
         let role = Role {
             name: "task",
-            kind: 0,
+            symmetry: 0,
             ops: vec![
-                Offer::future("wait", Op::Wait).staged(),
-                Offer::at_once("notify_one", Op::NotifyOne),
-                Offer::at_once("notify_all", Op::NotifyAll),
-                Offer::future("wait_while", Op::WaitWhile).alias(),
-                Offer::at_once("open", Op::Open),
-                Offer::at_once("lock", Op::Lock),
-                Offer::at_once("unlock", Op::Unlock),
-                Offer::at_once("waiting", Op::Waiting),
-                Offer::at_once("granted", Op::Granted),
+                Operation::future("wait", Op::Wait).staged(),
+                Operation::immediate("notify_one", Op::NotifyOne),
+                Operation::immediate("notify_all", Op::NotifyAll),
+                Operation::future("wait_while", Op::WaitWhile).alias(),
+                Operation::immediate("open", Op::Open),
+                Operation::immediate("lock", Op::Lock),
+                Operation::immediate("unlock", Op::Unlock),
+                Operation::immediate("waiting", Op::Waiting),
+                Operation::immediate("granted", Op::Granted),
             ],
         };
         vec![role; participants]
@@ -283,7 +284,7 @@ impl Spec for CondvarSpec {
         let begun = |grant| {
             let mut next = state.clone();
             next.waits.push(Wait {
-                who: call.who,
+                who: call.participant,
                 until_open,
                 grant,
             });
@@ -297,7 +298,7 @@ impl Spec for CondvarSpec {
             return self.effects(state, call);
         }
         let mut next = state.clone();
-        if let Some(wait) = next.leave(call.who)
+        if let Some(wait) = next.leave(call.participant)
             && wait.grant == Grant::One
         {
             next.notify_one();
@@ -308,7 +309,7 @@ impl Spec for CondvarSpec {
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
         let mut next = state.clone();
         let ret = match *call.op {
-            Op::Wait | Op::WaitWhile => match next.leave(call.who) {
+            Op::Wait | Op::WaitWhile => match next.leave(call.participant) {
                 Some(wait) if wait.grant == Grant::Refused => Ret::Refused,
                 Some(wait) => {
                     let open = !wait.until_open || state.open;
@@ -344,11 +345,11 @@ impl Spec for CondvarSpec {
                 if state.holder.is_some() {
                     return vec![refused];
                 }
-                next.holder = Some(call.who);
+                next.holder = Some(call.participant);
                 return vec![(next, Ret::Unit), refused];
             }
             Op::Unlock => {
-                if state.holder == Some(call.who) {
+                if state.holder == Some(call.participant) {
                     next.holder = None;
                 }
                 Ret::Unit

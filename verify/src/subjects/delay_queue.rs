@@ -11,16 +11,18 @@ use reveille::protocol::BlockingBackend;
 use reveille::time::{DelayQueue, Expired, Key, VirtualClock};
 
 use super::time::{FAR, at, by_hand, plans, tick, ticks};
-use crate::execution::Value;
-use crate::plan::{Mode, Plan, Profile};
-use crate::program::{Bound, Manner, Step};
-use crate::spec::{Call, Spec, ValueId};
-use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subject::plan::Bound;
+use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::{Call, Spec, ValueId};
+use crate::subject::step::{Polling, Step};
+use crate::subject::value::Value;
+use crate::subject::{GenericSubject, Started, Subject};
 
 /// Queues of delays over every backend.
 pub(crate) struct DelayQueues;
 
-impl Family for DelayQueues {
+impl GenericSubject for DelayQueues {
     type On<B: BlockingBackend> = DelayQueueOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -39,8 +41,8 @@ impl Family for DelayQueues {
             let bound = Bound {
                 operations: operations + 1,
                 total: total + 1,
-                unusual: 0,
-                hostile: false,
+                non_default: 0,
+                panics: false,
                 ..first.bound
             };
             plans.push(Plan { bound, ..first });
@@ -152,14 +154,15 @@ impl<B: BlockingBackend> Subject for DelayQueueOn<B> {
 
     /// One whose queue it is; all others move the clock.
     fn roles(&self, participants: usize) -> Vec<Role<Op>> {
-        let change = |name, change| Offer::at_once(name, Op::Change(change));
-        let expired_change = |name, change| Offer::future(name, Op::ExpiredChange(change)).alias();
+        let change = |name, change| Operation::immediate(name, Op::Change(change));
+        let expired_change =
+            |name, change| Operation::future(name, Op::ExpiredChange(change)).alias();
         let user = Role {
             name: "user",
-            kind: 0,
+            symmetry: 0,
             ops: vec![
                 change("insert_1", Change::Insert(1)),
-                Offer::future("expired", Op::Expired),
+                Operation::future("expired", Op::Expired),
                 change("insert_70", Change::Insert(FAR)),
                 change("remove", Change::Remove),
                 change("reset_1", Change::Reset(1)),
@@ -171,18 +174,18 @@ impl<B: BlockingBackend> Subject for DelayQueueOn<B> {
                 expired_change("expired_clear", Change::Clear),
                 change("insert_at", Change::InsertAt(10 * FAR)),
                 change("clear", Change::Clear),
-                Offer::at_once("deadline", Op::Deadline),
-                Offer::at_once("contains", Op::Contains),
-                Offer::at_once("peek", Op::Peek),
-                Offer::at_once("len", Op::Len),
+                Operation::immediate("deadline", Op::Deadline),
+                Operation::immediate("contains", Op::Contains),
+                Operation::immediate("peek", Op::Peek),
+                Operation::immediate("len", Op::Len),
             ],
         };
         let clock = Role {
             name: "clock",
-            kind: 1,
+            symmetry: 1,
             ops: vec![
-                Offer::at_once("advance_1", Op::Advance(1)),
-                Offer::at_once("advance_70", Op::Advance(FAR)),
+                Operation::immediate("advance_1", Op::Advance(1)),
+                Operation::immediate("advance_70", Op::Advance(FAR)),
             ],
         };
         let mut roles = vec![user];
@@ -199,10 +202,10 @@ impl<B: BlockingBackend> Subject for DelayQueueOn<B> {
             Op::Change(change) | Op::ExpiredChange(change) => change.inserts(),
             _ => false,
         };
-        let mut manners = before.iter().map(|step| step.manner);
+        let mut pollings = before.iter().map(|step| step.polling);
         let next = op(&next);
         if matches!(next, Op::ExpiredChange(_))
-            && manners.any(|manner| matches!(manner, Manner::Hostile(_)))
+            && pollings.any(|polling| matches!(polling, Polling::Panics(_)))
         {
             return false;
         }

@@ -14,16 +14,17 @@ use reveille::time::{Clock, Instant, Timers};
 
 use super::sleep::reset;
 use super::time::{FAR, at, plans, tick, ticks};
-use crate::execution::Value;
-use crate::plan::{Mode, Plan, Profile};
-use crate::program::{Manner, Step};
-use crate::spec::{Call, Spec};
-use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::{Call, Spec};
+use crate::subject::step::{Polling, Step};
+use crate::subject::value::Value;
+use crate::subject::{GenericSubject, Started, Subject};
 
 /// Driven timers over every backend.
 pub(crate) struct Driven;
 
-impl Family for Driven {
+impl GenericSubject for Driven {
     type On<B: BlockingBackend> = DrivenOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -124,25 +125,29 @@ impl<B: BlockingBackend> Subject for DrivenOn<B> {
 
     /// One who drives, one who moves the clock, and all others sleep.
     fn roles(&self, participants: usize) -> Vec<Role<Op>> {
-        let role = |name, kind, ops| Role { name, kind, ops };
+        let role = |name, symmetry, ops| Role {
+            name,
+            symmetry,
+            ops,
+        };
         let sleeper = role(
             "sleeper",
             0,
             vec![
-                Offer::future("sleep_until_1", Op::SleepUntil(1)),
-                Offer::future("sleep_until_70", Op::SleepUntil(FAR)).alias(),
-                Offer::future("reset_sooner", Op::Reset(FAR, 1)).alias(),
-                Offer::future("reset_later", Op::Reset(1, 2)).alias(),
+                Operation::future("sleep_until_1", Op::SleepUntil(1)),
+                Operation::future("sleep_until_70", Op::SleepUntil(FAR)).alias(),
+                Operation::future("reset_sooner", Op::Reset(FAR, 1)).alias(),
+                Operation::future("reset_later", Op::Reset(1, 2)).alias(),
             ],
         );
-        let driver = role("driver", 1, vec![Offer::future("drive", Op::Drive)]);
+        let driver = role("driver", 1, vec![Operation::future("drive", Op::Drive)]);
         let clock = role(
             "clock",
             2,
             vec![
-                Offer::at_once("advance_1", Op::Advance(1)),
-                Offer::at_once("advance_70", Op::Advance(FAR)),
-                Offer::at_once("fire", Op::Fire),
+                Operation::immediate("advance_1", Op::Advance(1)),
+                Operation::immediate("advance_70", Op::Advance(FAR)),
+                Operation::immediate("fire", Op::Fire),
             ],
         );
         let mut roles = vec![sleeper; participants.max(3) - 2];
@@ -153,7 +158,7 @@ impl<B: BlockingBackend> Subject for DrivenOn<B> {
     /// Whoever drives for ever does nothing after it.
     fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
         let drives = role.ops[next.op].op == Op::Drive;
-        let for_ever = |step: &Step| matches!(step.manner, Manner::Await | Manner::Repoll);
+        let for_ever = |step: &Step| matches!(step.polling, Polling::Await | Polling::Repoll);
         !drives || !before.iter().any(for_ever)
     }
 

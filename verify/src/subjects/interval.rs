@@ -10,15 +10,16 @@ use reveille::protocol::BlockingBackend;
 use reveille::time::{Interval, MissedTickBehavior, VirtualClock};
 
 use super::time::{at, by_hand, plans, tick, ticks};
-use crate::execution::Value;
-use crate::plan::{Mode, Plan, Profile};
-use crate::spec::{Call, Spec};
-use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::{Call, Spec};
+use crate::subject::value::Value;
+use crate::subject::{GenericSubject, Started, Subject};
 
 /// Intervals over every backend.
 pub(crate) struct Intervals;
 
-impl Family for Intervals {
+impl GenericSubject for Intervals {
     type On<B: BlockingBackend> = IntervalOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -76,27 +77,27 @@ impl<B: BlockingBackend> Subject for IntervalOn<B> {
         use MissedTickBehavior::{Burst, Delay, Skip};
         let ticker = Role {
             name: "ticker",
-            kind: 0,
+            symmetry: 0,
             ops: vec![
-                Offer::future("tick", Op::Tick),
-                Offer::future("tick_reset_sooner", Op::TickReset(0)).alias(),
-                Offer::future("tick_reset_later", Op::TickReset(2)).alias(),
-                Offer::at_once("reset", Op::Reset),
-                Offer::at_once("reset_immediately", Op::ResetImmediately),
-                Offer::at_once("reset_after", Op::ResetAfter(1)),
-                Offer::at_once("reset_at", Op::ResetAt(3)),
-                Offer::at_once("delay", Op::Missed(Delay)),
-                Offer::at_once("skip", Op::Missed(Skip)),
-                Offer::at_once("burst", Op::Missed(Burst)),
+                Operation::future("tick", Op::Tick),
+                Operation::future("tick_reset_sooner", Op::TickReset(0)).alias(),
+                Operation::future("tick_reset_later", Op::TickReset(2)).alias(),
+                Operation::immediate("reset", Op::Reset),
+                Operation::immediate("reset_immediately", Op::ResetImmediately),
+                Operation::immediate("reset_after", Op::ResetAfter(1)),
+                Operation::immediate("reset_at", Op::ResetAt(3)),
+                Operation::immediate("delay", Op::Missed(Delay)),
+                Operation::immediate("skip", Op::Missed(Skip)),
+                Operation::immediate("burst", Op::Missed(Burst)),
             ],
         };
         let clock = Role {
             name: "clock",
-            kind: 1,
+            symmetry: 1,
             ops: vec![
-                Offer::at_once("advance_1", Op::Advance(1)),
-                Offer::at_once("advance_6", Op::Advance(6)),
-                Offer::at_once("now", Op::Now),
+                Operation::immediate("advance_1", Op::Advance(1)),
+                Operation::immediate("advance_6", Op::Advance(6)),
+                Operation::immediate("now", Op::Now),
             ],
         };
         let mut roles = vec![ticker];

@@ -18,20 +18,20 @@ pub(crate) mod task;
 pub(crate) mod time;
 pub(crate) mod timeout;
 
-use crate::plan::{Mode, Plan, Profile};
-use crate::program::Bound;
+use crate::subject::plan::Bound;
+use crate::subject::plan::{Mode, Plan, Profile};
 
 /// The plans of what queues: two participants, and three, who can be in a
 /// queue while a third acts on it.
 pub(crate) fn queueing(mode: Mode, profile: Profile) -> Vec<Plan> {
     let plan = Plan::of(mode, profile);
-    let with = |participants, operations, total, unusual, hostile| Plan {
+    let with = |participants, operations, total, non_default, panics| Plan {
         bound: Bound {
             participants,
             operations,
             total,
-            unusual,
-            hostile,
+            non_default,
+            panics,
             ..plan.bound
         },
         ..plan

@@ -12,15 +12,16 @@ use reveille::protocol::{Bits, BlockingBackend, describe_permits};
 use reveille::{Mutex, MutexGuard};
 
 use super::{by_three, queueing};
-use crate::execution::Value;
-use crate::plan::{Mode, Plan, Profile};
-use crate::spec::{Call, Spec};
-use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::{Call, Spec};
+use crate::subject::value::Value;
+use crate::subject::{GenericSubject, Started, Subject};
 
 /// `Mutex` over every backend, with a bound on overtaking.
 pub(crate) struct Mutexes(pub(crate) u16);
 
-impl Family for Mutexes {
+impl GenericSubject for Mutexes {
     type On<B: BlockingBackend> = MutexOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -97,18 +98,18 @@ impl<B: BlockingBackend> Subject for MutexOn<B> {
     fn roles(&self, participants: usize) -> Vec<Role<Op>> {
         let role = Role {
             name: "task",
-            kind: 0,
+            symmetry: 0,
             ops: vec![
-                Offer::future("lock_owned", Op::LockOwned),
-                Offer::at_once("unlock", Op::Unlock),
-                Offer::at_once("try_lock_owned", Op::TryLockOwned),
-                Offer::future("lock", Op::Lock).alias(),
-                Offer::at_once("try_lock", Op::TryLock),
-                Offer::blocking("blocking_lock", Op::BlockingLock),
-                Offer::blocking("blocking_lock_owned", Op::BlockingLockOwned),
-                Offer::at_once("map", Op::Map),
-                Offer::at_once("waiting", Op::Waiting),
-                Offer::at_once("granted", Op::Granted),
+                Operation::future("lock_owned", Op::LockOwned),
+                Operation::immediate("unlock", Op::Unlock),
+                Operation::immediate("try_lock_owned", Op::TryLockOwned),
+                Operation::future("lock", Op::Lock).alias(),
+                Operation::immediate("try_lock", Op::TryLock),
+                Operation::blocking("blocking_lock", Op::BlockingLock),
+                Operation::blocking("blocking_lock_owned", Op::BlockingLockOwned),
+                Operation::immediate("map", Op::Map),
+                Operation::immediate("waiting", Op::Waiting),
+                Operation::immediate("granted", Op::Granted),
             ],
         };
         vec![role; participants]
@@ -119,10 +120,10 @@ impl<B: BlockingBackend> Subject for MutexOn<B> {
     fn follows(
         &self,
         role: &Role<Op>,
-        before: &[crate::program::Step],
-        next: crate::program::Step,
+        before: &[crate::subject::step::Step],
+        next: crate::subject::step::Step,
     ) -> bool {
-        let op = |step: &crate::program::Step| role.ops[step.op].op;
+        let op = |step: &crate::subject::step::Step| role.ops[step.op].op;
         let may_hold = before.iter().rev().map(op).find_map(|op| match op {
             Op::LockOwned | Op::TryLockOwned | Op::BlockingLockOwned => Some(true),
             Op::Unlock => Some(false),
@@ -297,16 +298,16 @@ impl Spec for MutexSpec {
     /// A free lock is owed to the first; what others may take, they need not be
     /// given.
     fn is_due(&self, state: &State, call: Call<'_, Op>) -> bool {
-        !self.step(state, call).is_empty() && !state.is_behind(call.who)
+        !self.step(state, call).is_empty() && !state.is_behind(call.participant)
     }
 
     fn begin(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         let mut next = state.clone();
         if matches!(call.op, Op::Lock | Op::TryLock | Op::BlockingLock) {
-            next.passing.push(call.who);
+            next.passing.push(call.participant);
         }
         if *call.op != Op::TryLock {
-            next.queue.push(call.who);
+            next.queue.push(call.participant);
         }
         vec![next]
     }
@@ -316,28 +317,31 @@ impl Spec for MutexSpec {
             return self.effects(state, call);
         }
         let mut next = state.clone();
-        next.leave(call.who);
+        next.leave(call.participant);
         vec![next]
     }
 
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
-        let passed = || state.passes(call.who, self.bound);
+        let passed = || state.passes(call.participant, self.bound);
         let locked = |mut next: State| {
-            next.holder = Some(call.who);
+            next.holder = Some(call.participant);
             (next, Ret::Locked)
         };
         let counted = |mut next: State| {
             next.count += 1;
             (next, Ret::Unlocked(state.count))
         };
-        let passed_by = || state.passes_by(call.who);
+        let passed_by = || state.passes_by(call.participant);
         // Others in passing may hold the lock for a moment, or have used up the
         // bound.
-        let others = state.passing.iter().any(|&passer| passer != call.who);
+        let others = state
+            .passing
+            .iter()
+            .any(|&passer| passer != call.participant);
         let refused = || {
             let mut next = state.clone();
-            next.leave(call.who);
-            let may = others || state.holder.is_some() || state.is_behind(call.who);
+            next.leave(call.participant);
+            let may = others || state.holder.is_some() || state.is_behind(call.participant);
             may.then_some((next, Ret::Refused))
         };
         match call.op {
@@ -350,7 +354,7 @@ impl Spec for MutexSpec {
                 .chain(refused())
                 .collect(),
             Op::Map => vec![(state.clone(), Ret::Unit)],
-            Op::Unlock if state.holder == Some(call.who) => {
+            Op::Unlock if state.holder == Some(call.participant) => {
                 let mut next = state.clone();
                 next.holder = None;
                 vec![counted(next)]

@@ -7,15 +7,16 @@ use reveille::Notify;
 use reveille::protocol::{Bits, BlockingBackend, StateLock};
 
 use super::queueing;
-use crate::execution::Value;
-use crate::plan::{Mode, Plan, Profile};
-use crate::spec::{Call, Spec};
-use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::{Call, Spec};
+use crate::subject::value::Value;
+use crate::subject::{GenericSubject, Started, Subject};
 
 /// `Notify` over every backend.
 pub(crate) struct Notifies;
 
-impl Family for Notifies {
+impl GenericSubject for Notifies {
     type On<B: BlockingBackend> = NotifyOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -69,18 +70,18 @@ impl<B: BlockingBackend> Subject for NotifyOn<B> {
     fn roles(&self, participants: usize) -> Vec<Role<Op>> {
         let role = Role {
             name: "task",
-            kind: 0,
+            symmetry: 0,
             ops: vec![
-                Offer::future("notified", Op::Notified),
-                Offer::at_once("notify_one", Op::NotifyOne),
-                Offer::at_once("notify_waiters", Op::NotifyWaiters),
-                Offer::at_once("notify_last", Op::NotifyLast),
-                Offer::future("enabled", Op::Enabled).alias(),
-                Offer::future("notified_owned", Op::NotifiedOwned).alias(),
-                Offer::future("wait_until", Op::WaitUntil).alias(),
-                Offer::at_once("open", Op::Open),
-                Offer::at_once("waiting", Op::Waiting),
-                Offer::at_once("granted", Op::Granted),
+                Operation::future("notified", Op::Notified),
+                Operation::immediate("notify_one", Op::NotifyOne),
+                Operation::immediate("notify_waiters", Op::NotifyWaiters),
+                Operation::immediate("notify_last", Op::NotifyLast),
+                Operation::future("enabled", Op::Enabled).alias(),
+                Operation::future("notified_owned", Op::NotifiedOwned).alias(),
+                Operation::future("wait_until", Op::WaitUntil).alias(),
+                Operation::immediate("open", Op::Open),
+                Operation::immediate("waiting", Op::Waiting),
+                Operation::immediate("granted", Op::Granted),
             ],
         };
         vec![role; participants]
@@ -273,7 +274,10 @@ impl Spec for NotifySpec {
     /// who opens it and tells nobody wakes nobody. Who is not in the queue is owed
     /// the permit.
     fn is_due(&self, state: &State, call: Call<'_, Op>) -> bool {
-        let own = state.waits.iter().find(|&&(who, _)| who == call.who);
+        let own = state
+            .waits
+            .iter()
+            .find(|&&(who, _)| who == call.participant);
         match call.op {
             Op::WaitUntil => own.is_some_and(|(_, wait)| wait.due),
             _ => !self.step(state, call).is_empty() || own.is_some() && state.permit,
@@ -289,17 +293,17 @@ impl Spec for NotifySpec {
             until,
             due: state.open,
         };
-        next.waits.push((call.who, wait));
+        next.waits.push((call.participant, wait));
         next.waits.sort_by_key(|&(who, _)| who);
         if until {
             let swallowed = next.swallowed();
             return [next].into_iter().chain(swallowed).collect();
         }
         if !state.permit {
-            next.queue.push(call.who);
+            next.queue.push(call.participant);
             return vec![next];
         }
-        let mut taken = next.granted(call.who, End::First);
+        let mut taken = next.granted(call.participant, End::First);
         taken.permit = false;
         vec![taken, next]
     }
@@ -310,7 +314,7 @@ impl Spec for NotifySpec {
             return self.effects(state, call);
         }
         let mut next = state.clone();
-        match next.take(call.who).and_then(|wait| wait.granted) {
+        match next.take(call.participant).and_then(|wait| wait.granted) {
             Some(end) => next.notified(end),
             None => vec![next],
         }
@@ -341,11 +345,11 @@ impl Spec for NotifySpec {
                 let counts = 0..=state.waits.len();
                 return counts.map(|n| (state.clone(), Some(n))).collect();
             }
-            Op::WaitUntil => match next.take(call.who) {
+            Op::WaitUntil => match next.take(call.participant) {
                 Some(_) if state.open => vec![next],
                 _ => Vec::new(),
             },
-            Op::Notified | Op::Enabled | Op::NotifiedOwned => match next.take(call.who) {
+            Op::Notified | Op::Enabled | Op::NotifiedOwned => match next.take(call.participant) {
                 Some(wait) if wait.granted.is_some() || wait.calls != state.calls => vec![next],
                 _ => Vec::new(),
             },

@@ -8,18 +8,19 @@ use std::task::{Context, Poll};
 use reveille::protocol::{Bits, BlockingBackend, SETTLED};
 use reveille::{OnceCell, SetError};
 
-use crate::execution::Value;
-use crate::plan::{Mode, Plan, Profile};
-use crate::program::Step;
-use crate::spec::{Call, Spec, ValueId};
-use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::{Call, Spec, ValueId};
+use crate::subject::step::Step;
+use crate::subject::value::Value;
+use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::set_once::sparingly;
 use crate::subjects::{by_three, queueing};
 
 /// `OnceCell` over every backend.
 pub(crate) struct OnceCells;
 
-impl Family for OnceCells {
+impl GenericSubject for OnceCells {
     type On<B: BlockingBackend> = OnceCellOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -71,21 +72,21 @@ pub(crate) enum Ret {
 }
 
 /// The part that all play: the specimens play the same. Waiting for the value
-/// alone is what `SetOnce` does, where it is tried in every manner.
+/// alone is what `SetOnce` does, where it is tried in every polling mode.
 pub(crate) fn role() -> Role<Op> {
     Role {
         name: "task",
-        kind: 0,
+        symmetry: 0,
         ops: vec![
-            Offer::future("get_or_init", Op::GetOrInit),
-            Offer::future("fail_to_init", Op::FailToInit).alias(),
-            Offer::future("wait", Op::Wait).alias(),
-            Offer::at_once("set", Op::Set),
-            Offer::at_once("get", Op::Get),
-            Offer::future("get_or_try_init", Op::GetOrTryInit).alias(),
-            Offer::at_once("initialized", Op::Initialized),
-            Offer::at_once("waiting", Op::Waiting),
-            Offer::at_once("granted", Op::Granted),
+            Operation::future("get_or_init", Op::GetOrInit),
+            Operation::future("fail_to_init", Op::FailToInit).alias(),
+            Operation::future("wait", Op::Wait).alias(),
+            Operation::immediate("set", Op::Set),
+            Operation::immediate("get", Op::Get),
+            Operation::future("get_or_try_init", Op::GetOrTryInit).alias(),
+            Operation::immediate("initialized", Op::Initialized),
+            Operation::immediate("waiting", Op::Waiting),
+            Operation::immediate("granted", Op::Granted),
         ],
     }
 }
@@ -269,11 +270,11 @@ impl Spec for OnceCellSpec {
         match call.op {
             _ if state.value.is_some() => {}
             Op::GetOrInit | Op::GetOrTryInit | Op::FailToInit => match state.turn {
-                Some(_) => next.queue.push(call.who),
-                None => next.turn = Some(call.who),
+                Some(_) => next.queue.push(call.participant),
+                None => next.turn = Some(call.participant),
             },
             Op::Wait => {
-                next.waits.push(call.who);
+                next.waits.push(call.participant);
                 next.waits.sort_unstable();
             }
             _ => {}
@@ -287,9 +288,9 @@ impl Spec for OnceCellSpec {
         }
         let mut next = state.clone();
         for list in [&mut next.queue, &mut next.waits, &mut next.called] {
-            list.retain(|&who| who != call.who);
+            list.retain(|&who| who != call.participant);
         }
-        if next.turn == Some(call.who) {
+        if next.turn == Some(call.participant) {
             next.pass();
         }
         vec![next]
@@ -301,14 +302,14 @@ impl Spec for OnceCellSpec {
             Op::Wait | Op::GetOrInit | Op::GetOrTryInit | Op::FailToInit
                 if state.value.is_some() =>
             {
-                next.called.retain(|&who| who != call.who);
+                next.called.retain(|&who| who != call.participant);
                 Ret::Value(state.value)
             }
-            Op::GetOrInit | Op::GetOrTryInit if state.turn == Some(call.who) => {
+            Op::GetOrInit | Op::GetOrTryInit if state.turn == Some(call.participant) => {
                 next.settle(call.value());
                 Ret::Value(next.value)
             }
-            Op::FailToInit if state.turn == Some(call.who) => {
+            Op::FailToInit if state.turn == Some(call.participant) => {
                 next.pass();
                 Ret::Failed
             }

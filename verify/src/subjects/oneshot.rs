@@ -8,15 +8,16 @@ use reveille::oneshot::error::{RecvError, TryRecvError};
 use reveille::oneshot::{Receiver, Sender, channel_in};
 use reveille::protocol::{Backend, Bits, BlockingBackend, Boxed, Handoff};
 
-use crate::execution::Value;
-use crate::program::{Manner, Step};
-use crate::spec::{Call, Spec, ValueId};
-use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::{Call, Spec, ValueId};
+use crate::subject::step::{Polling, Step};
+use crate::subject::value::Value;
+use crate::subject::{GenericSubject, Started, Subject};
 
 /// `oneshot` over every backend.
 pub(crate) struct Oneshot;
 
-impl Family for Oneshot {
+impl GenericSubject for Oneshot {
     type On<B: BlockingBackend> = OneshotOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -71,25 +72,25 @@ pub(crate) fn roles() -> Vec<Role<Op>> {
     vec![
         Role {
             name: "sender",
-            kind: 0,
+            symmetry: 0,
             ops: vec![
-                Offer::at_once("send", Op::Send).leaving(),
-                Offer::at_once("drop", Op::DropSender).leaving(),
-                Offer::future("closed", Op::Closed),
-                Offer::at_once("is_closed", Op::IsClosed),
+                Operation::immediate("send", Op::Send).leaving(),
+                Operation::immediate("drop", Op::DropSender).leaving(),
+                Operation::future("closed", Op::Closed),
+                Operation::immediate("is_closed", Op::IsClosed),
             ],
         },
         Role {
             name: "receiver",
-            kind: 1,
+            symmetry: 1,
             ops: vec![
-                Offer::future("recv", Op::Recv),
-                Offer::at_once("drop", Op::DropReceiver).leaving(),
-                Offer::at_once("try_recv", Op::TryRecv),
-                Offer::at_once("close", Op::Close),
-                Offer::blocking("blocking_recv", Op::BlockingRecv).leaving(),
-                Offer::at_once("is_empty", Op::IsEmpty),
-                Offer::at_once("is_terminated", Op::IsTerminated),
+                Operation::future("recv", Op::Recv),
+                Operation::immediate("drop", Op::DropReceiver).leaving(),
+                Operation::immediate("try_recv", Op::TryRecv),
+                Operation::immediate("close", Op::Close),
+                Operation::blocking("blocking_recv", Op::BlockingRecv).leaving(),
+                Operation::immediate("is_empty", Op::IsEmpty),
+                Operation::immediate("is_terminated", Op::IsTerminated),
             ],
         },
     ]
@@ -98,8 +99,9 @@ pub(crate) fn roles() -> Vec<Role<Op>> {
 /// Nothing follows the end of a half, and nobody awaits an answer twice.
 pub(crate) fn follows(role: &Role<Op>, before: &[Step], next: Step) -> bool {
     let op = |step: &Step| role.ops[step.op].op;
-    let awaited =
-        |step: &Step| op(step) == Op::Recv && matches!(step.manner, Manner::Await | Manner::Repoll);
+    let awaited = |step: &Step| {
+        op(step) == Op::Recv && matches!(step.polling, Polling::Await | Polling::Repoll)
+    };
     let left = before.iter().any(|step| role.ops[step.op].leaves);
     let twice = op(&next) == Op::Recv && before.iter().any(awaited);
     !left && !twice

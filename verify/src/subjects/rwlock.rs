@@ -13,16 +13,17 @@ use reveille::{
 };
 
 use super::queueing;
-use crate::execution::Value;
-use crate::plan::{Mode, Plan, Profile};
-use crate::program::Step;
-use crate::spec::{Call, Spec};
-use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::{Call, Spec};
+use crate::subject::step::Step;
+use crate::subject::value::Value;
+use crate::subject::{GenericSubject, Started, Subject};
 
 /// `RwLock` over every backend.
 pub(crate) struct RwLocks;
 
-impl Family for RwLocks {
+impl GenericSubject for RwLocks {
     type On<B: BlockingBackend> = RwLockOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -134,30 +135,30 @@ impl<B: BlockingBackend> Subject for RwLockOn<B> {
         use Share::{Read, Upgradable, Write};
         let role = Role {
             name: "task",
-            kind: 0,
+            symmetry: 0,
             ops: vec![
-                Offer::future("write_owned", Op::Lock(Write)),
-                Offer::future("read_owned", Op::Lock(Read)),
-                Offer::at_once("unlock", Op::Unlock),
-                Offer::future("upgradable_read_owned", Op::Lock(Upgradable)).alias(),
-                Offer::future("upgrade", Op::Upgrade),
-                Offer::at_once("try_read_owned", Op::TryLock(Read)),
-                Offer::at_once("try_write_owned", Op::TryLock(Write)),
-                Offer::at_once("try_upgradable_read_owned", Op::TryLock(Upgradable)),
-                Offer::at_once("try_upgrade", Op::TryUpgrade),
-                Offer::at_once("downgrade", Op::Downgrade),
-                Offer::at_once("downgrade_to_upgradable", Op::DowngradeToUpgradable),
-                Offer::at_once("map", Op::Map),
-                Offer::future("read", Op::Leak(Read)).alias(),
-                Offer::future("write", Op::Leak(Write)).alias(),
-                Offer::future("upgradable_read", Op::Leak(Upgradable)).alias(),
-                Offer::at_once("try_read", Op::TryLeak(Read)),
-                Offer::at_once("try_write", Op::TryLeak(Write)),
-                Offer::at_once("try_upgradable_read", Op::TryLeak(Upgradable)),
-                Offer::blocking("blocking_read", Op::BlockingLeak(Read)),
-                Offer::blocking("blocking_write", Op::BlockingLeak(Write)),
-                Offer::at_once("waiting", Op::Waiting),
-                Offer::at_once("granted", Op::Granted),
+                Operation::future("write_owned", Op::Lock(Write)),
+                Operation::future("read_owned", Op::Lock(Read)),
+                Operation::immediate("unlock", Op::Unlock),
+                Operation::future("upgradable_read_owned", Op::Lock(Upgradable)).alias(),
+                Operation::future("upgrade", Op::Upgrade),
+                Operation::immediate("try_read_owned", Op::TryLock(Read)),
+                Operation::immediate("try_write_owned", Op::TryLock(Write)),
+                Operation::immediate("try_upgradable_read_owned", Op::TryLock(Upgradable)),
+                Operation::immediate("try_upgrade", Op::TryUpgrade),
+                Operation::immediate("downgrade", Op::Downgrade),
+                Operation::immediate("downgrade_to_upgradable", Op::DowngradeToUpgradable),
+                Operation::immediate("map", Op::Map),
+                Operation::future("read", Op::Leak(Read)).alias(),
+                Operation::future("write", Op::Leak(Write)).alias(),
+                Operation::future("upgradable_read", Op::Leak(Upgradable)).alias(),
+                Operation::immediate("try_read", Op::TryLeak(Read)),
+                Operation::immediate("try_write", Op::TryLeak(Write)),
+                Operation::immediate("try_upgradable_read", Op::TryLeak(Upgradable)),
+                Operation::blocking("blocking_read", Op::BlockingLeak(Read)),
+                Operation::blocking("blocking_write", Op::BlockingLeak(Write)),
+                Operation::immediate("waiting", Op::Waiting),
+                Operation::immediate("granted", Op::Granted),
             ],
         };
         vec![role; participants]
@@ -471,12 +472,12 @@ impl Spec for RwLockSpec {
     fn begin(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         let mut next = state.clone();
         let wait = |permits| Wait {
-            who: call.who,
+            who: call.participant,
             permits,
             granted: false,
         };
         match *call.op {
-            Op::Upgrade if state.holds(call.who) == Some(Share::Upgradable) => {
+            Op::Upgrade if state.holds(call.participant) == Some(Share::Upgradable) => {
                 next.waits.insert(0, wait(self.rest()));
             }
             Op::Lock(share) | Op::Leak(share) | Op::BlockingLeak(share) => {
@@ -490,7 +491,7 @@ impl Spec for RwLockSpec {
 
     fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         let mut next = state.clone();
-        let wait = next.leave(call.who);
+        let wait = next.leave(call.participant);
         if let Some(wait) = wait
             && wait.granted
         {
@@ -499,18 +500,18 @@ impl Spec for RwLockSpec {
         let mut all = Vec::new();
         match *call.op {
             // An upgrade that is given up lets go of what it began with too.
-            Op::Upgrade => self.let_go(&mut next, call.who),
+            Op::Upgrade => self.let_go(&mut next, call.participant),
             // Others may find it downgraded before it has let go.
             Op::Downgrade | Op::DowngradeToUpgradable => {
                 let mut between = state.clone();
-                between.unwinding.push(call.who);
+                between.unwinding.push(call.participant);
                 let to = match *call.op {
                     Op::Downgrade => Share::Read,
                     _ => Share::Upgradable,
                 };
-                self.downgrade(&mut between, call.who, to);
+                self.downgrade(&mut between, call.participant, to);
                 all.extend(self.unwound(between));
-                self.let_go(&mut next, call.who);
+                self.let_go(&mut next, call.participant);
             }
             Op::Unlock => return self.effects(state, call),
             _ => {}
@@ -522,7 +523,7 @@ impl Spec for RwLockSpec {
 
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
         let mut next = state.clone();
-        let who = call.who;
+        let who = call.participant;
         let ret = match *call.op {
             Op::Lock(share) => match next.leave(who) {
                 Some(wait) if wait.granted => {

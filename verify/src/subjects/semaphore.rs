@@ -7,17 +7,18 @@ use reveille::semaphore::{OwnedSemaphorePermit, TryAcquireError};
 use reveille::{AcquireError, Semaphore};
 
 use super::queueing;
-use crate::execution::Value;
-use crate::plan::{Mode, Plan, Profile};
-use crate::program::Step;
-use crate::spec::{Call, Spec};
-use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::{Call, Spec};
+use crate::subject::step::Step;
+use crate::subject::value::Value;
+use crate::subject::{GenericSubject, Started, Subject};
 
 /// `Semaphore` over every backend, with one permit to begin with, and a bound on
 /// overtaking.
 pub(crate) struct Semaphores(pub(crate) u16);
 
-impl Family for Semaphores {
+impl GenericSubject for Semaphores {
     type On<B: BlockingBackend> = SemaphoreOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -96,25 +97,25 @@ impl<B: BlockingBackend> Subject for SemaphoreOn<B> {
     fn roles(&self, participants: usize) -> Vec<Role<Op>> {
         let role = Role {
             name: "task",
-            kind: 0,
+            symmetry: 0,
             ops: vec![
-                Offer::future("acquire", Op::Acquire(1, 1)),
-                Offer::at_once("release", Op::Release),
-                Offer::at_once("try_acquire", Op::Try(1)),
-                Offer::at_once("add_permits", Op::Add),
-                Offer::at_once("close", Op::Close),
-                Offer::future("acquire_many", Op::Acquire(2, 2)).alias(),
-                Offer::future("acquire_up_to", Op::Acquire(1, 2)).alias(),
-                Offer::at_once("try_acquire_many", Op::Try(2)),
-                Offer::blocking("blocking_acquire", Op::Blocking),
-                Offer::at_once("split_merge", Op::SplitMerge),
-                Offer::at_once("forget", Op::ForgetHeld),
-                Offer::at_once("forget_permits", Op::Forget),
-                Offer::at_once("shrink", Op::Shrink),
-                Offer::at_once("is_closed", Op::IsClosed),
-                Offer::at_once("available_permits", Op::Available),
-                Offer::at_once("waiting", Op::Waiting),
-                Offer::at_once("granted", Op::Granted),
+                Operation::future("acquire", Op::Acquire(1, 1)),
+                Operation::immediate("release", Op::Release),
+                Operation::immediate("try_acquire", Op::Try(1)),
+                Operation::immediate("add_permits", Op::Add),
+                Operation::immediate("close", Op::Close),
+                Operation::future("acquire_many", Op::Acquire(2, 2)).alias(),
+                Operation::future("acquire_up_to", Op::Acquire(1, 2)).alias(),
+                Operation::immediate("try_acquire_many", Op::Try(2)),
+                Operation::blocking("blocking_acquire", Op::Blocking),
+                Operation::immediate("split_merge", Op::SplitMerge),
+                Operation::immediate("forget", Op::ForgetHeld),
+                Operation::immediate("forget_permits", Op::Forget),
+                Operation::immediate("shrink", Op::Shrink),
+                Operation::immediate("is_closed", Op::IsClosed),
+                Operation::immediate("available_permits", Op::Available),
+                Operation::immediate("waiting", Op::Waiting),
+                Operation::immediate("granted", Op::Granted),
             ],
         };
         vec![role; participants]
@@ -282,12 +283,12 @@ pub(crate) struct Wait {
     who: usize,
     least: usize,
     most: usize,
-    answer: Option<Answer>,
+    answer: Option<BoxedRet>,
 }
 
 /// What a request has been answered, and has not seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Answer {
+pub(crate) enum BoxedRet {
     Granted(usize),
     Closed,
 }
@@ -303,7 +304,7 @@ impl State {
             }
             let granted = (*free).min(wait.most);
             *free -= granted;
-            wait.answer = Some(Answer::Granted(granted));
+            wait.answer = Some(BoxedRet::Granted(granted));
         }
     }
 
@@ -393,18 +394,18 @@ impl Spec for SemaphoreSpec {
         };
         let mut next = state.clone();
         next.waits.push(Wait {
-            who: call.who,
+            who: call.participant,
             least,
             most,
-            answer: state.closed.then_some(Answer::Closed),
+            answer: state.closed.then_some(BoxedRet::Closed),
         });
         vec![self.served(next)]
     }
 
     /// Permits are owed to the first; what others may take, they need not be given.
     fn is_due(&self, state: &State, call: Call<'_, Op>) -> bool {
-        let behind = state.first().is_some_and(|first| first != call.who);
-        let answered = |wait: &Wait| wait.who == call.who && wait.answer.is_some();
+        let behind = state.first().is_some_and(|first| first != call.participant);
+        let answered = |wait: &Wait| wait.who == call.participant && wait.answer.is_some();
         !self.step(state, call).is_empty() && (!behind || state.waits.iter().any(answered))
     }
 
@@ -413,7 +414,9 @@ impl Spec for SemaphoreSpec {
             return self.effects(state, call);
         }
         let mut next = state.clone();
-        if let Some(Answer::Granted(permits)) = next.leave(call.who).and_then(|wait| wait.answer) {
+        if let Some(BoxedRet::Granted(permits)) =
+            next.leave(call.participant).and_then(|wait| wait.answer)
+        {
             next.give_back(permits);
         }
         vec![self.served(next)]
@@ -423,7 +426,7 @@ impl Spec for SemaphoreSpec {
         let mut next = state.clone();
         let ret = match *call.op {
             Op::Acquire(..) | Op::Blocking => {
-                let wait = state.waits.iter().find(|wait| wait.who == call.who);
+                let wait = state.waits.iter().find(|wait| wait.who == call.participant);
                 let Some(&Wait {
                     least,
                     most,
@@ -434,15 +437,15 @@ impl Spec for SemaphoreSpec {
                     return Vec::new();
                 };
                 let granted = match answer {
-                    Some(Answer::Granted(permits)) => {
-                        next.leave(call.who);
+                    Some(BoxedRet::Granted(permits)) => {
+                        next.leave(call.participant);
                         permits
                     }
-                    Some(Answer::Closed) => {
-                        next.leave(call.who);
+                    Some(BoxedRet::Closed) => {
+                        next.leave(call.participant);
                         return vec![(next, Ret::Closed)];
                     }
-                    None => match state.takes(call.who, least, most, self.bound) {
+                    None => match state.takes(call.participant, least, most, self.bound) {
                         Some((taken, permits)) if self.bound > 0 => {
                             next = taken;
                             permits
@@ -451,7 +454,7 @@ impl Spec for SemaphoreSpec {
                     },
                 };
                 if *call.op == Op::Acquire(least, most) && least == most {
-                    next.held.push((call.who, granted));
+                    next.held.push((call.participant, granted));
                     Ret::Acquired(granted)
                 } else {
                     Ret::Number(granted)
@@ -460,18 +463,18 @@ impl Spec for SemaphoreSpec {
             Op::Try(_) if state.closed => Ret::Closed,
             Op::Try(permits) => {
                 let refused = (state.clone(), Ret::NoPermits);
-                let taken = state.takes(call.who, permits, permits, self.bound);
+                let taken = state.takes(call.participant, permits, permits, self.bound);
                 let Some((mut next, permits)) = taken else {
                     return vec![refused];
                 };
-                next.held.push((call.who, permits));
+                next.held.push((call.participant, permits));
                 let taken = (next, Ret::Acquired(permits));
                 return match self.hides(state) {
                     true => vec![taken, refused],
                     false => vec![taken],
                 };
             }
-            Op::Release | Op::SplitMerge => match next.drop_held(call.who) {
+            Op::Release | Op::SplitMerge => match next.drop_held(call.participant) {
                 Some(permits) => {
                     next.give_back(permits);
                     Ret::Number(permits)
@@ -479,7 +482,7 @@ impl Spec for SemaphoreSpec {
                 None => Ret::Unit,
             },
             Op::ForgetHeld => {
-                next.drop_held(call.who);
+                next.drop_held(call.participant);
                 Ret::Unit
             }
             Op::Add => {
@@ -523,7 +526,7 @@ impl Spec for SemaphoreSpec {
                     next.closed = true;
                     next.overtaken = 0;
                     for wait in &mut next.waits {
-                        wait.answer.get_or_insert(Answer::Closed);
+                        wait.answer.get_or_insert(BoxedRet::Closed);
                     }
                     (next, Ret::Unit)
                 };

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use reveille::SetOnce;
 use reveille::protocol::{Bits, BlockingBackend, SETTLED};
 
-use crate::execution::Value;
-use crate::plan::{Mode, Plan, Profile};
-use crate::spec::{Call, Spec, ValueId};
-use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::{Call, Spec, ValueId};
+use crate::subject::value::Value;
+use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::{by_three, queueing};
 
 /// `SetOnce` over every backend.
 pub(crate) struct SetOnces;
 
-impl Family for SetOnces {
+impl GenericSubject for SetOnces {
     type On<B: BlockingBackend> = SetOnceOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -71,14 +72,14 @@ pub(crate) enum Ret {
 pub(crate) fn role() -> Role<Op> {
     Role {
         name: "task",
-        kind: 0,
+        symmetry: 0,
         ops: vec![
-            Offer::future("wait", Op::Wait),
-            Offer::at_once("set", Op::Set),
-            Offer::at_once("get", Op::Get),
-            Offer::at_once("initialized", Op::Initialized),
-            Offer::at_once("waiting", Op::Waiting),
-            Offer::at_once("granted", Op::Granted),
+            Operation::future("wait", Op::Wait),
+            Operation::immediate("set", Op::Set),
+            Operation::immediate("get", Op::Get),
+            Operation::immediate("initialized", Op::Initialized),
+            Operation::immediate("waiting", Op::Waiting),
+            Operation::immediate("granted", Op::Granted),
         ],
     }
 }
@@ -168,7 +169,7 @@ impl Spec for SetOnceSpec {
     fn begin(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         let mut next = state.clone();
         if state.value.is_none() {
-            next.waits.push(call.who);
+            next.waits.push(call.participant);
             next.waits.sort_unstable();
         }
         vec![next]
@@ -179,8 +180,8 @@ impl Spec for SetOnceSpec {
             return self.effects(state, call);
         }
         let mut next = state.clone();
-        next.waits.retain(|&who| who != call.who);
-        next.called.retain(|&who| who != call.who);
+        next.waits.retain(|&who| who != call.participant);
+        next.called.retain(|&who| who != call.participant);
         vec![next]
     }
 
@@ -189,7 +190,7 @@ impl Spec for SetOnceSpec {
         let ret = match call.op {
             Op::Wait if state.value.is_none() => return Vec::new(),
             Op::Wait => {
-                next.called.retain(|&who| who != call.who);
+                next.called.retain(|&who| who != call.participant);
                 Ret::Value(state.value)
             }
             Op::Set if state.value.is_some() => Ret::Refused(call.value()),

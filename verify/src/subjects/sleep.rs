@@ -11,15 +11,16 @@ use reveille::protocol::BlockingBackend;
 use reveille::time::{Sleep, VirtualClock};
 
 use super::time::{FAR, at, by_hand, plans, tick, ticks};
-use crate::execution::Value;
-use crate::plan::{Mode, Plan, Profile};
-use crate::spec::{Call, Spec};
-use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::{Call, Spec};
+use crate::subject::value::Value;
+use crate::subject::{GenericSubject, Started, Subject};
 
 /// Sleeps over every backend.
 pub(crate) struct Sleeps;
 
-impl Family for Sleeps {
+impl GenericSubject for Sleeps {
     type On<B: BlockingBackend> = SleepOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -76,10 +77,10 @@ impl<B: BlockingBackend> Subject for SleepOn<B> {
     /// One who moves the clock and looks, and all others sleep.
     fn roles(&self, participants: usize) -> Vec<Role<Op>> {
         // Nothing of a sleep is left in the wheel when it is over.
-        let sleep = |name, op| Offer::future(name, op).leaving();
+        let sleep = |name, op| Operation::future(name, op).leaving();
         let sleeper = Role {
             name: "sleeper",
-            kind: 0,
+            symmetry: 0,
             ops: vec![
                 sleep("sleep_until_1", Op::SleepUntil(1)),
                 sleep("sleep_until_2", Op::SleepUntil(2)).alias(),
@@ -92,16 +93,16 @@ impl<B: BlockingBackend> Subject for SleepOn<B> {
         };
         let clock = Role {
             name: "clock",
-            kind: 1,
+            symmetry: 1,
             ops: vec![
-                Offer::at_once("advance_1", Op::Advance(1)),
-                Offer::at_once("advance_70", Op::Advance(FAR)),
-                Offer::at_once("advance_to", Op::AdvanceTo(2)),
-                Offer::at_once("advance_to_next", Op::AdvanceToNext),
-                Offer::at_once("is_elapsed_1", Op::IsElapsed(1)),
-                Offer::at_once("now", Op::Now),
-                Offer::at_once("waiting", Op::Waiting),
-                Offer::at_once("next_deadline", Op::NextDeadline),
+                Operation::immediate("advance_1", Op::Advance(1)),
+                Operation::immediate("advance_70", Op::Advance(FAR)),
+                Operation::immediate("advance_to", Op::AdvanceTo(2)),
+                Operation::immediate("advance_to_next", Op::AdvanceToNext),
+                Operation::immediate("is_elapsed_1", Op::IsElapsed(1)),
+                Operation::immediate("now", Op::Now),
+                Operation::immediate("waiting", Op::Waiting),
+                Operation::immediate("next_deadline", Op::NextDeadline),
             ],
         };
         let mut roles = vec![sleeper; participants - 1];
@@ -271,7 +272,7 @@ impl Spec for SleepSpec {
             _ => unreachable!("it does not wait"),
         };
         let mut next = state.clone();
-        let who = call.who;
+        let who = call.participant;
         next.waits.push(Wait { who, due, entry });
         next.waits.sort_by_key(|wait| wait.who);
         vec![next]
@@ -284,7 +285,7 @@ impl Spec for SleepSpec {
             return self.effects(state, call);
         }
         let mut next = state.clone();
-        next.take(call.who);
+        next.take(call.participant);
         vec![next]
     }
 
@@ -292,7 +293,7 @@ impl Spec for SleepSpec {
         let mut next = state.clone();
         let ret = match *call.op {
             Op::SleepUntil(_) | Op::Sleep(_) | Op::Reset(..) | Op::Again(..) => {
-                match next.take(call.who) {
+                match next.take(call.participant) {
                     Some(wait) if wait.due <= state.now => Ret::Unit,
                     _ => return Vec::new(),
                 }

@@ -9,16 +9,17 @@ use std::sync::Arc;
 
 use reveille::protocol::{Bits, BlockingBackend, StateLock};
 
-use crate::execution::Value;
-use crate::plan::{Mode, Plan, Profile};
-use crate::program::Bound;
-use crate::spec::{Call, Spec};
-use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subject::plan::Bound;
+use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::{Call, Spec};
+use crate::subject::value::Value;
+use crate::subject::{GenericSubject, Started, Subject};
 
 /// `StateLock` over every backend.
 pub(crate) struct Lock;
 
-impl Family for Lock {
+impl GenericSubject for Lock {
     type On<B: BlockingBackend> = LockOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -89,12 +90,12 @@ impl<B: BlockingBackend> Subject for LockOn<B> {
     fn roles(&self, participants: usize) -> Vec<Role<Op>> {
         let role = Role {
             name: "thread",
-            kind: 0,
+            symmetry: 0,
             ops: vec![
-                Offer::at_once("with", Op::With),
-                Offer::at_once("update", Op::Update),
-                Offer::at_once("refuse", Op::Refuse),
-                Offer::at_once("load", Op::Load),
+                Operation::immediate("with", Op::With),
+                Operation::immediate("update", Op::Update),
+                Operation::immediate("refuse", Op::Refuse),
+                Operation::immediate("load", Op::Load),
             ],
         };
         vec![role; participants]

@@ -21,16 +21,18 @@ use reveille::protocol::{
     StateLock, WakerSlot, task,
 };
 
-use crate::execution::Value;
-use crate::plan::{Mode, Plan, Profile};
-use crate::program::{Bound, Manner, Step};
-use crate::spec::{Call, Spec, ValueId};
-use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subject::plan::Bound;
+use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::{Call, Spec, ValueId};
+use crate::subject::step::{Polling, Step};
+use crate::subject::value::Value;
+use crate::subject::{GenericSubject, Started, Subject};
 
 /// Tasks over every backend.
 pub(crate) struct Tasks;
 
-impl Family for Tasks {
+impl GenericSubject for Tasks {
     type On<B: BlockingBackend> = TasksOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -45,12 +47,12 @@ impl Family for Tasks {
 /// The plans of what has four parts.
 pub(crate) fn plans(mode: Mode, profile: Profile) -> Vec<Plan> {
     let plan = Plan::of(mode, profile);
-    let with = |operations, total, unusual, hostile| Plan {
+    let with = |operations, total, non_default, panics| Plan {
         bound: Bound {
             operations,
             total,
-            unusual,
-            hostile,
+            non_default,
+            panics,
             ..plan.bound
         },
         ..plan
@@ -107,36 +109,44 @@ pub(crate) enum Ret {
 
 /// The parts and the operations: the specimens play them too.
 pub(crate) fn roles() -> Vec<Role<Op>> {
-    let role = |name, kind, ops| Role { name, kind, ops };
+    let role = |name, symmetry, ops| Role {
+        name,
+        symmetry,
+        ops,
+    };
     vec![
         // Whoever runs tasks is woken by no waker that panics, which would lose what is
         // taken out of the queue.
-        role("runner", 0, vec![Offer::future("serve", Op::Serve).alias()]),
+        role(
+            "runner",
+            0,
+            vec![Operation::future("serve", Op::Serve).alias()],
+        ),
         role(
             "waker",
             1,
             vec![
-                Offer::at_once("open", Op::Open),
-                Offer::at_once("wake", Op::Wake),
+                Operation::immediate("open", Op::Open),
+                Operation::immediate("wake", Op::Wake),
             ],
         ),
         role(
             "joiner",
             2,
             vec![
-                Offer::future("join", Op::Join),
-                Offer::at_once("is_finished", Op::IsFinished),
-                Offer::at_once("abort", Op::Abort),
-                Offer::at_once("drop", Op::DropJoin).leaving(),
+                Operation::future("join", Op::Join),
+                Operation::immediate("is_finished", Op::IsFinished),
+                Operation::immediate("abort", Op::Abort),
+                Operation::immediate("drop", Op::DropJoin).leaving(),
             ],
         ),
         role(
             "ender",
             3,
             vec![
-                Offer::at_once("abort", Op::Abort),
-                Offer::at_once("cancel", Op::Cancel),
-                Offer::at_once("is_finished", Op::IsFinished),
+                Operation::immediate("abort", Op::Abort),
+                Operation::immediate("cancel", Op::Cancel),
+                Operation::immediate("is_finished", Op::IsFinished),
             ],
         ),
     ]
@@ -145,7 +155,7 @@ pub(crate) fn roles() -> Vec<Role<Op>> {
 /// There is one value and one outcome, and nothing follows the end of the join end.
 pub(crate) fn follows(role: &Role<Op>, before: &[Step], next: Step) -> bool {
     let op = |step: &Step| role.ops[step.op].op;
-    let for_ever = |step: &Step| matches!(step.manner, Manner::Await | Manner::Repoll);
+    let for_ever = |step: &Step| matches!(step.polling, Polling::Await | Polling::Repoll);
     let ended = |step: &Step| match op(step) {
         Op::DropJoin => true,
         Op::Join | Op::Serve => for_ever(step),

@@ -7,8 +7,8 @@
 use reveille::protocol::BlockingBackend;
 use reveille::time::{Advance, Duration, Instant, VirtualClock};
 
-use crate::plan::{Mode, Plan, Profile};
-use crate::program::Bound;
+use crate::subject::plan::Bound;
+use crate::subject::plan::{Mode, Plan, Profile};
 
 /// So many ticks of a nanosecond.
 pub(crate) const fn ticks(number: u64) -> Duration {
@@ -37,13 +37,13 @@ pub(crate) const FAR: u64 = 70;
 /// something to happen: these, and one more.
 pub(crate) fn plans(mode: Mode, profile: Profile, least: usize) -> Vec<Plan> {
     let plan = Plan::of(mode, profile);
-    let with = |participants, operations, total, unusual, hostile| Plan {
+    let with = |participants, operations, total, non_default, panics| Plan {
         bound: Bound {
             participants,
             operations,
             total,
-            unusual,
-            hostile,
+            non_default,
+            panics,
             ..plan.bound
         },
         ..plan

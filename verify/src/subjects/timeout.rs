@@ -16,16 +16,17 @@ use reveille::time::error::Elapsed;
 use reveille::{Mutex, Notify, OwnedMutexGuard, Semaphore};
 
 use super::time::{at, by_hand, plans, ticks};
-use crate::execution::Value;
-use crate::plan::{Mode, Plan, Profile};
-use crate::program::Step;
-use crate::spec::{Call, Spec, ValueId};
-use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::{Call, Spec, ValueId};
+use crate::subject::step::Step;
+use crate::subject::value::Value;
+use crate::subject::{GenericSubject, Started, Subject};
 
 /// Timeouts over every backend.
 pub(crate) struct Timeouts;
 
-impl Family for Timeouts {
+impl GenericSubject for Timeouts {
     type On<B: BlockingBackend> = TimeoutOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
@@ -112,32 +113,36 @@ impl<B: BlockingBackend> Subject for TimeoutOn<B> {
     /// them with the receiver.
     fn roles(&self, participants: usize) -> Vec<Role<Op>> {
         use Pool::{Mutex, Notify, Semaphore};
-        let role = |name, kind, ops| Role { name, kind, ops };
+        let role = |name, symmetry, ops| Role {
+            name,
+            symmetry,
+            ops,
+        };
         let waits = vec![
-            Offer::future("timeout_acquire", Op::TimeoutAt(1, Semaphore)),
-            Offer::future("timeout_lock", Op::TimeoutAt(1, Mutex)).alias(),
-            Offer::future("timeout_notified", Op::TimeoutAt(1, Notify)).alias(),
-            Offer::future("timeout_for_acquire", Op::Timeout(1, Semaphore)).alias(),
-            Offer::future("acquire", Op::Wait(Semaphore)).alias(),
-            Offer::future("lock", Op::Wait(Mutex)).alias(),
-            Offer::future("notified", Op::Wait(Notify)).alias(),
-            Offer::at_once("unlock", Op::Unlock),
+            Operation::future("timeout_acquire", Op::TimeoutAt(1, Semaphore)),
+            Operation::future("timeout_lock", Op::TimeoutAt(1, Mutex)).alias(),
+            Operation::future("timeout_notified", Op::TimeoutAt(1, Notify)).alias(),
+            Operation::future("timeout_for_acquire", Op::Timeout(1, Semaphore)).alias(),
+            Operation::future("acquire", Op::Wait(Semaphore)).alias(),
+            Operation::future("lock", Op::Wait(Mutex)).alias(),
+            Operation::future("notified", Op::Wait(Notify)).alias(),
+            Operation::immediate("unlock", Op::Unlock),
         ];
         let mut receives = waits.clone();
         receives.extend([
-            Offer::future("timeout_recv", Op::RecvUntil(1)).alias(),
-            Offer::future("timeout_recv_owned", Op::RecvOwnedUntil(1)).alias(),
-            Offer::at_once("try_recv", Op::TryRecv),
+            Operation::future("timeout_recv", Op::RecvUntil(1)).alias(),
+            Operation::future("timeout_recv_owned", Op::RecvOwnedUntil(1)).alias(),
+            Operation::immediate("try_recv", Op::TryRecv),
         ]);
         let gives = vec![
-            Offer::at_once("add_permit", Op::AddPermit),
-            Offer::at_once("unlock", Op::Unlock),
-            Offer::at_once("notify_one", Op::NotifyOne),
-            Offer::at_once("send", Op::Send),
-            Offer::at_once("try_lock", Op::TryLock),
-            Offer::at_once("available_permits", Op::Available),
+            Operation::immediate("add_permit", Op::AddPermit),
+            Operation::immediate("unlock", Op::Unlock),
+            Operation::immediate("notify_one", Op::NotifyOne),
+            Operation::immediate("send", Op::Send),
+            Operation::immediate("try_lock", Op::TryLock),
+            Operation::immediate("available_permits", Op::Available),
         ];
-        let advance = vec![Offer::at_once("advance", Op::Advance(1))];
+        let advance = vec![Operation::immediate("advance", Op::Advance(1))];
         let mut roles = vec![
             role("giver", 0, gives),
             role("clock", 1, advance),
@@ -150,7 +155,10 @@ impl<B: BlockingBackend> Subject for TimeoutOn<B> {
     /// Nobody waits for a mutex that he holds, or unlocks one that he cannot hold.
     fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
         let op = |step: &Step| role.ops[step.op].op;
-        let gives = role.ops.iter().any(|offer| offer.op == Op::AddPermit);
+        let gives = role
+            .ops
+            .iter()
+            .any(|operation| operation.op == Op::AddPermit);
         let held = before.iter().map(op).fold(gives, |held, op| match op {
             Op::TimeoutAt(_, Pool::Mutex) | Op::Wait(Pool::Mutex) | Op::TryLock => true,
             Op::Unlock => false,
@@ -425,7 +433,7 @@ impl Spec for TimeoutSpec {
         let mut next = state.clone();
         let granted = next.free.take(pool);
         next.waits.push(Wait {
-            who: call.who,
+            who: call.participant,
             pool,
             deadline,
             granted,
@@ -436,7 +444,7 @@ impl Spec for TimeoutSpec {
     fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         let mut next = state.clone();
         match *call.op {
-            Op::TimeoutAt(..) | Op::Timeout(..) | Op::Wait(_) => next.give_up(call.who),
+            Op::TimeoutAt(..) | Op::Timeout(..) | Op::Wait(_) => next.give_up(call.participant),
             Op::RecvOwnedUntil(_) => {
                 next.channel.receiver = false;
                 next.channel.value = None;
@@ -449,7 +457,7 @@ impl Spec for TimeoutSpec {
 
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
         let mut next = state.clone();
-        let who = call.who;
+        let who = call.participant;
         let ret = match *call.op {
             Op::TimeoutAt(..) | Op::Timeout(..) | Op::Wait(_) => {
                 let Some(wait) = next.leave(who) else {

@@ -1,13 +1,14 @@
 //! What the engines promise whatever they run: the same again each time, a
 //! token that replays, and a verdict that says no more than was done.
 
-use crate::plan::{Mode, Plan, Profile};
-use crate::program::Manner;
+use crate::report::Report;
 use crate::run;
+use crate::run::token::Token;
 use crate::specimens::oneshot::{Fault, Specimen};
+use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::step::Polling;
+use crate::subject::verdict::{Class, Verdict};
 use crate::subjects::oneshot::Oneshot;
-use crate::token::Token;
-use crate::verdict::{Class, Report, Verdict};
 
 /// The modes whose executions are the same each time.
 const REPEATABLE: [Mode; 6] = [
@@ -23,7 +24,7 @@ const REPEATABLE: [Mode; 6] = [
 fn plan(mode: Mode) -> Plan {
     let mut plan = Plan::of(mode, Profile::Quick);
     plan.bound.total = 2;
-    plan.bound.unusual = 1;
+    plan.bound.non_default = 1;
     if let Some(drawn) = &mut plan.drawn {
         // As small as they are when enumerated, there are not many.
         plan.bound.total = 4;
@@ -189,9 +190,9 @@ fn what_was_drawn_is_shrunk() {
 }
 
 #[test]
-fn every_manner_has_a_name_of_its_own() {
-    let names: std::collections::HashSet<_> = Manner::ALL.map(Manner::name).into();
-    assert_eq!(names.len(), Manner::ALL.len());
+fn every_polling_mode_has_a_name_of_its_own() {
+    let names: std::collections::HashSet<_> = Polling::ALL.map(Polling::name).into();
+    assert_eq!(names.len(), Polling::ALL.len());
     let modes: std::collections::HashSet<_> = Mode::ALL.map(Mode::name).into();
     assert_eq!(modes.len(), Mode::ALL.len());
 }

@@ -6,12 +6,15 @@ use std::sync::Arc;
 use reveille::protocol::Native;
 
 use super::numbers;
-use crate::erased::{AnySubject, erase};
-use crate::execution::Value;
-use crate::plan::{Mode, Plan, Profile};
-use crate::program::{Bound, Manner, Program, Step};
-use crate::spec::{Call, Spec};
-use crate::subject::{Family, Offer, Role, Started, Subject};
+use crate::judge::erased::{AnySubject, erase};
+use crate::program::Program;
+use crate::subject::plan::Bound;
+use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::{Call, Spec};
+use crate::subject::step::{Polling, Step};
+use crate::subject::value::Value;
+use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::{notify::Notifies, oneshot::Oneshot, state_lock::Lock};
 
 /// Roles to order: nothing of it is ever run.
@@ -62,18 +65,18 @@ impl Spec for Nothing {
     }
 }
 
-fn role(kind: usize, ops: &[Offer<()>]) -> Role<()> {
+fn role(kind: usize, ops: &[Operation<()>]) -> Role<()> {
     Role {
         name: "role",
         ops: ops.to_vec(),
-        kind,
+        symmetry: kind,
     }
 }
 
-const ONCE: Offer<()> = Offer::at_once("once", ());
-const OTHER: Offer<()> = Offer::at_once("other", ());
-const WAIT: Offer<()> = Offer::future("wait", ());
-const BLOCK: Offer<()> = Offer::blocking("block", ());
+const ONCE: Operation<()> = Operation::immediate("once", ());
+const OTHER: Operation<()> = Operation::immediate("other", ());
+const WAIT: Operation<()> = Operation::future("wait", ());
+const BLOCK: Operation<()> = Operation::blocking("block", ());
 
 fn toy(roles: Vec<Role<()>>) -> Arc<dyn AnySubject> {
     let participants = roles.len();
@@ -88,9 +91,9 @@ const BOUND: Bound = Bound {
     participants: 2,
     operations: 2,
     total: 4,
-    unusual: 4,
+    non_default: 4,
     blocking: true,
-    hostile: true,
+    panics: true,
 };
 
 fn count(subject: &Arc<dyn AnySubject>, bound: Bound) -> usize {
@@ -117,17 +120,17 @@ fn there_are_as_many_as_there_should_be() {
     let total = Bound { total: 3, ..BOUND };
     assert_eq!(count(&different, total), 7);
 
-    // A future in eight manners, five of them without panics.
+    // A future in eight polling modes, five of them without panics.
     let waits = toy(vec![role(0, &[WAIT]), role(1, &[ONCE])]);
     assert_eq!(count(&waits, one_each), 9 * 2 - 1);
     let tame = Bound {
-        hostile: false,
+        panics: false,
         ..one_each
     };
     assert_eq!(count(&waits, tame), 6 * 2 - 1);
     // Only awaited.
     let usual = Bound {
-        unusual: 0,
+        non_default: 0,
         ..one_each
     };
     assert_eq!(count(&waits, usual), 2 * 2 - 1);
@@ -207,7 +210,7 @@ fn the_smallest_come_first_and_none_twice() {
         check(Lock.on::<Native>(), bound);
         let small = Bound {
             total: 3,
-            unusual: 1,
+            non_default: 1,
             ..bound
         };
         check(Notifies.on::<Native>(), small);
@@ -218,17 +221,22 @@ fn the_smallest_come_first_and_none_twice() {
 fn within(subject: &dyn AnySubject, bound: Bound, program: &Program) {
     let text = program.text(subject.roles());
     let steps = || program.participants.iter().flatten();
-    let unusual = steps().filter(|step| step.manner != Manner::Await).count();
+    let non_default = steps()
+        .filter(|step| step.polling != Polling::Await)
+        .count();
     assert!(!program.is_empty());
     assert!(program.len() <= bound.total, "{text} is too long");
-    assert!(unusual <= bound.unusual, "{text} is too unusual");
+    assert!(
+        non_default <= bound.non_default,
+        "{text} is too non_default"
+    );
     for (who, line) in program.participants.iter().enumerate() {
         assert!(line.len() <= bound.operations, "{text} is too long");
         for (index, step) in line.iter().enumerate() {
             let follows = subject.follows(who, &line[..index], *step);
             assert!(follows, "{text} is not allowed");
-            let hostile = matches!(step.manner, Manner::Hostile(_));
-            assert!(bound.hostile || !hostile, "{text} panics");
+            let panics = matches!(step.polling, Polling::Panics(_));
+            assert!(bound.panics || !panics, "{text} panics");
         }
     }
 }
@@ -238,12 +246,12 @@ fn a_bound_says_what_it_leaves_out() {
     assert_eq!(BOUND.to_string(), "2x2");
     let cut = Bound {
         total: 3,
-        unusual: 1,
+        non_default: 1,
         blocking: false,
-        hostile: false,
+        panics: false,
         ..BOUND
     };
-    let text = "2x2, 3 in all, 1 unusual, none blocking, no panics";
+    let text = "2x2, 3 in all, 1 non-default, none blocking, no panics";
     assert_eq!(cut.to_string(), text);
 }
 
@@ -261,8 +269,8 @@ fn what_is_drawn_is_within_the_bound() {
         Bound {
             operations: 4,
             total: 8,
-            unusual: 2,
-            hostile: false,
+            non_default: 2,
+            panics: false,
             ..BOUND
         },
     ];
@@ -288,8 +296,8 @@ fn what_is_smaller_is_smaller_and_allowed() {
     let subject = erase(Oneshot.on::<Native>(), bound.participants);
     let weight = |program: &Program| {
         let steps = program.participants.iter().flatten();
-        let unusual = steps.filter(|step| step.manner != Manner::Await).count();
-        (program.len(), unusual)
+        let non_default = steps.filter(|step| step.polling != Polling::Await).count();
+        (program.len(), non_default)
     };
     let mut draw = numbers(11);
     for _ in 0..200 {

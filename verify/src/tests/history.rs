@@ -4,9 +4,10 @@ use std::collections::HashSet;
 
 use super::numbers;
 use crate::execution::{CallRecord, Outcome, Tick};
-use crate::judge::{Operation, Order, judge};
-use crate::spec::{Call, Spec};
-use crate::verdict::Class;
+use crate::judge::{Invocation, judge};
+use crate::subject::plan::Order;
+use crate::subject::spec::{Call, Spec};
+use crate::subject::verdict::Class;
 
 /// A variable that can also be waited for, until it is not zero.
 #[derive(Clone, Debug)]
@@ -86,7 +87,7 @@ fn verdict(history: &[Vec<Did>], order: Order) -> Result<(), Class> {
     let history: Vec<Vec<_>> = history
         .iter()
         .map(|line| {
-            let operations = line.iter().map(|did| Operation {
+            let operations = line.iter().map(|did| Invocation {
                 op: &did.op,
                 name: format!("{:?}", did.op),
                 record: did.record.clone(),
@@ -210,7 +211,7 @@ fn why_it_waits_is_told_apart() {
         Err(Class::LostWakeUp)
     );
     // The unwound one may have taken nothing at all.
-    let mut unwound = take(Outcome::Unclear, 2, 3);
+    let mut unwound = take(Outcome::Unwound, 2, 3);
     unwound.op = Op::Read;
     assert_eq!(
         class(&[open(), vec![waits], vec![unwound]]),
@@ -227,7 +228,7 @@ fn a_wrong_result_is_laid_to_a_cancellation_or_a_panic_if_there_was_one() {
         class(take(Outcome::Cancelled, 1, 2)),
         Err(Class::CancellationRace)
     );
-    assert_eq!(class(take(Outcome::Unclear, 1, 2)), Err(Class::Panic));
+    assert_eq!(class(take(Outcome::Unwound, 1, 2)), Err(Class::Panic));
 }
 
 #[test]
@@ -254,27 +255,27 @@ fn giving_up_does_what_the_specification_says() {
 
 #[test]
 fn what_a_panic_went_through_may_have_happened_or_not() {
-    let unclear = |op| {
-        let mut did = take(Outcome::Unclear, 1, 2);
+    let unwound = |op| {
+        let mut did = take(Outcome::Unwound, 1, 2);
         did.op = op;
         vec![did]
     };
     for seen in [0, 1] {
-        let history = [unclear(Op::Write(1)), vec![read(seen, 3, 4)]];
+        let history = [unwound(Op::Write(1)), vec![read(seen, 3, 4)]];
         judged(&history, Ok(()), Ok(()));
     }
     // Even later than it ended: what it left behind may still take effect.
-    let late = [unclear(Op::Write(1)), vec![read(0, 3, 4), read(1, 5, 6)]];
+    let late = [unwound(Op::Write(1)), vec![read(0, 3, 4), read(1, 5, 6)]];
     judged(&late, Ok(()), Ok(()));
     // But not before it began, and not twice.
     let early = [vec![read(1, 1, 2)], {
-        let mut did = unclear(Op::Write(1));
-        did[0].record = CallRecord::new(Outcome::Unclear, 3, 4);
+        let mut did = unwound(Op::Write(1));
+        did[0].record = CallRecord::new(Outcome::Unwound, 3, 4);
         did
     }];
     judged(&early, Err(Class::Panic), Ok(()));
     let twice = [
-        unclear(Op::Write(1)),
+        unwound(Op::Write(1)),
         vec![read(1, 3, 4), write(0, 5, 6), read(1, 7, 8)],
     ];
     judged(&twice, Err(Class::Panic), Err(Class::Panic));
@@ -297,7 +298,7 @@ fn explained(history: &[Vec<Did>], order: Order) -> bool {
                 continue;
             }
             let call = Call {
-                who,
+                participant: who,
                 index: at[who],
                 op: &did.op,
             };

@@ -1,7 +1,7 @@
 //! Tests of what is inside; `verify/tests/` has those of what shows outside.
 
 mod alphabets;
-mod deal;
+mod dispatch;
 mod engines;
 mod enumeration;
 mod history;

@@ -11,12 +11,15 @@ use std::task::{Context, Poll};
 use reveille::protocol::{Bits, BlockingBackend, Loom, Observed, Shuttle, StateLock, WakerSlot};
 
 use crate::engine::{self, Explored, Job, Limits};
-use crate::erased::erase;
-use crate::execution::{Probe, Value};
-use crate::judge::Order;
-use crate::program::{Bound, Program};
-use crate::spec::{Call, Spec};
-use crate::subject::{Offer, Role, Started, Subject};
+use crate::execution::Probe;
+use crate::judge::erased::erase;
+use crate::program::Program;
+use crate::subject::plan::Bound;
+use crate::subject::plan::Order;
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::{Call, Spec};
+use crate::subject::value::Value;
+use crate::subject::{Started, Subject};
 
 /// What is done with the two counters, each behind a lock of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,14 +109,14 @@ impl<B: BlockingBackend> Subject for Counters<B> {
     }
 
     fn roles(&self, participants: usize) -> Vec<Role<Op>> {
-        let offer = |(name, op)| match op {
-            Op::Wait => Offer::future(name, op),
-            _ => Offer::at_once(name, op),
+        let operation = |(name, op)| match op {
+            Op::Wait => Operation::future(name, op),
+            _ => Operation::immediate(name, op),
         };
         let role = Role {
             name: "thread",
-            ops: OPS.into_iter().map(offer).collect(),
-            kind: 0,
+            ops: OPS.into_iter().map(operation).collect(),
+            symmetry: 0,
         };
         vec![role; participants]
     }
@@ -134,7 +137,7 @@ impl<B: BlockingBackend> Subject for Counters<B> {
         call: Call<'_, Op>,
         _: &dyn Fn() -> Value,
     ) -> Started<'a, usize> {
-        let (who, id) = (call.who, (call.who, call.index));
+        let (who, id) = (call.participant, (call.participant, call.index));
         Started::Done(match *call.op {
             Op::Add(lock) => shared.note(id, shared.add(lock, 1)),
             Op::Read(lock) => shared.note(id, shared.locks[lock].load().get()),
@@ -276,9 +279,9 @@ fn compare<B: BlockingBackend>(
         participants,
         operations,
         total,
-        unusual: 0,
+        non_default: 0,
         blocking: false,
-        hostile: false,
+        panics: false,
     };
     let counters = Counters::<B>(Outcomes::default(), PhantomData);
     let subject = erase(counters, participants);

@@ -1,8 +1,9 @@
-//! When a run holds, and when a specimen is seen for what it is.
+//! When a run holds, and when a specimen is as expected.
 
 use std::time::Duration;
 
-use crate::verdict::{Class, Counterexample, Report, SpecimenReport, Verdict};
+use crate::report::{Counterexample, Report, SpecimenReport};
+use crate::subject::verdict::{Class, Verdict};
 
 fn report(programs: u64, executions: u64, failures: Vec<Counterexample>) -> Report {
     Report {

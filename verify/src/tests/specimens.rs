@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::plan::{Mode, Plan, Profile};
 use crate::registry;
+use crate::report::Report;
 use crate::run;
 use crate::specimens::oneshot::{Fault, Specimen};
-use crate::verdict::{Class, Report};
+use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::verdict::Class;
 
 /// What is caught by all orders of sections, and by steps where it is `true`.
 const CAUGHT: [(&str, Class, bool); 15] = [
@@ -22,7 +23,7 @@ const CAUGHT: [(&str, Class, bool); 15] = [
     ("waker-outlives-half", Class::Leak, true),
     ("dropped-with-wait", Class::CancellationRace, true),
     ("value-lost", Class::Leak, true),
-    ("wake-is-answer", Class::WrongResult, true),
+    ("wake-is-result", Class::WrongResult, true),
     ("busy-after-panic", Class::Panic, true),
     ("sent-to-nobody", Class::WrongResult, true),
 ];
@@ -42,7 +43,7 @@ const SEEN_BY_ACCESSES: [&str; 12] = [
     "drop-value-under-lock",
     "first-waker-kept",
     "value-lost",
-    "wake-is-answer",
+    "wake-is-result",
     "announced-early",
 ];
 
@@ -148,7 +149,7 @@ fn drawn_schedules_of_drawn_programs() {
 #[test]
 fn real_threads() {
     for (name, class, _) in CAUGHT {
-        if ["no-wake", "first-waker-kept", "wake-is-answer"].contains(&name) {
+        if ["no-wake", "first-waker-kept", "wake-is-result"].contains(&name) {
             catches(name, Mode::Threads, class);
         }
     }
@@ -180,7 +181,7 @@ fn every_name_finds_what_it_names() {
     let subjects = registry::subjects();
     let names: Vec<_> = specimens
         .iter()
-        .map(|planted| &planted.named)
+        .map(|specimen| &specimen.named)
         .chain(&subjects)
         .map(|named| named.name.as_str())
         .collect();

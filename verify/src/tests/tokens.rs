@@ -1,7 +1,7 @@
 //! Replay tokens.
 
-use crate::plan::Mode;
-use crate::token::Token;
+use crate::run::token::Token;
+use crate::subject::plan::Mode;
 
 fn tokens() -> Vec<Token> {
     let token = |subject: &str, mode, program: &str, preemptions, seed, execution| Token {

@@ -1,14 +1,14 @@
-//! Dealing: every program once, runs in their order, the first failure found.
+//! Dispatch: every program once, runs in their order, the first failure found.
 
 use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use crate::deal::{Event, Prepare, Task, Thread, Worker, deal};
-use crate::plan::Mode;
-use crate::run::{Part, Work};
-use crate::verdict::{Class, Counterexample, Report, Verdict};
-use crate::worker::Process;
+use crate::report::{Counterexample, Report};
+use crate::run::dispatch::{Batch, BatchResult, Event, Prepare, Thread, Work, Worker, dispatch};
+use crate::run::process::Process;
+use crate::subject::plan::Mode;
+use crate::subject::verdict::{Class, Verdict};
 
 /// So many programs, of which some fail; it notes which were run.
 struct Numbers<'a> {
@@ -18,7 +18,7 @@ struct Numbers<'a> {
 }
 
 impl Work for Numbers<'static> {
-    fn blank(&self) -> Report {
+    fn empty_report(&self) -> Report {
         Report {
             subject: format!("{} numbers", self.programs),
             engine: "none".to_owned(),
@@ -40,7 +40,7 @@ impl Work for Numbers<'static> {
         format!("number {program}")
     }
 
-    fn run_one(&self, program: usize) -> Part {
+    fn run_one(&self, program: usize) -> BatchResult {
         self.ran.lock().unwrap().push(program);
         let fails = self.failing.contains(&program);
         let counterexample = || Counterexample {
@@ -51,19 +51,19 @@ impl Work for Numbers<'static> {
             token: String::new(),
             table: String::new(),
         };
-        Part {
+        BatchResult {
             programs: 1,
             executions: 2,
             cut: fails,
             failure: fails.then(|| (program, counterexample())),
-            ..Part::default()
+            ..BatchResult::default()
         }
     }
 }
 
 /// Deals runs of so many programs each to so many threads; answers the reports,
 /// which programs were run, and the runs in the order in which they ended.
-fn dealt(
+fn dispatched(
     runs: &[(usize, &'static [usize])],
     threads: usize,
 ) -> (Vec<Report>, Vec<Vec<usize>>, Vec<usize>) {
@@ -87,7 +87,7 @@ fn dealt(
     let prepare = prepare.iter().map(|prepare| prepare as Prepare<'_>);
     let workers = (0..threads).map(|_| Thread).collect();
     let mut ended = Vec::new();
-    let reports = deal(prepare.collect(), workers, &mut |event| {
+    let reports = dispatch(prepare.collect(), workers, &mut |event| {
         if let Event::Ended(run, _) = event {
             ended.push(run);
         }
@@ -103,7 +103,8 @@ fn dealt(
 #[test]
 fn every_program_is_run_once_and_runs_end_in_their_order() {
     for threads in [1, 2, 5] {
-        let (reports, ran, ended) = dealt(&[(1_000, &[]), (0, &[]), (3, &[]), (70, &[])], threads);
+        let (reports, ran, ended) =
+            dispatched(&[(1_000, &[]), (0, &[]), (3, &[]), (70, &[])], threads);
         assert_eq!(ended, [0, 1, 2, 3]);
         for (number, (report, ran)) in [1_000, 0, 3, 70].into_iter().zip(reports.iter().zip(ran)) {
             assert_eq!(report.subject, format!("{number} numbers"));
@@ -119,7 +120,8 @@ fn every_program_is_run_once_and_runs_end_in_their_order() {
 #[test]
 fn the_first_that_fails_is_found_and_larger_ones_are_let_be() {
     for threads in [1, 2, 5] {
-        let (reports, ran, ended) = dealt(&[(100_000, &[700, 900, 60_000]), (10, &[])], threads);
+        let (reports, ran, ended) =
+            dispatched(&[(100_000, &[700, 900, 60_000]), (10, &[])], threads);
         assert_eq!(ended, [0, 1]);
         let failures = &reports[0].failures;
         assert_eq!(failures.len(), 1);
@@ -137,8 +139,8 @@ fn the_first_that_fails_is_found_and_larger_ones_are_let_be() {
 fn a_smaller_failure_that_comes_back_later_is_what_is_reported() {
     struct Late(Thread);
     impl Worker for Late {
-        fn run(&mut self, task: &Task) -> Part {
-            let part = self.0.run(task);
+        fn run(&mut self, batch: &Batch) -> BatchResult {
+            let part = self.0.run(batch);
             if part.failure.as_ref().is_some_and(|(index, _)| *index == 3) {
                 std::thread::sleep(Duration::from_millis(100));
             }
@@ -154,7 +156,7 @@ fn a_smaller_failure_that_comes_back_later_is_what_is_reported() {
         }) as Box<dyn Work>
     };
     let workers = (0..3).map(|_| Late(Thread)).collect();
-    let reports = deal(vec![&prepare], workers, &mut |_| {});
+    let reports = dispatch(vec![&prepare], workers, &mut |_| {});
     assert_eq!(reports[0].failures[0].program, "number 3");
 }
 
@@ -172,7 +174,7 @@ fn a_process_that_dies_is_told_of_with_the_program_it_died_of() {
             ran,
         }) as Box<dyn Work>
     };
-    let reports = deal(vec![&prepare], vec![Process::new(command)], &mut |_| {});
+    let reports = dispatch(vec![&prepare], vec![Process::new(command)], &mut |_| {});
     assert!(!reports[0].holds());
     assert_eq!(reports[0].verdict, Verdict::Bounded);
     let failure = &reports[0].failures[0];

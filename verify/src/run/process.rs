@@ -1,22 +1,22 @@
 //! Workers that are processes.
 //!
-//! A worker is this very program, asked for the same runs, and told to work. It
-//! reads a task a line, `run from to`, and answers a [`Part`] a line, until there
-//! are no more lines.
+//! A worker is this program, started with the same arguments and `--worker`. It
+//! reads a batch from each line, `run from to`, and writes a [`BatchResult`] to
+//! a line, until its input ends.
 //!
 //! Processes share no memory map. Threads of one process do, and loom changes it
 //! for every execution: two threads take longer than one, and two processes half
-//! as long. And where a program takes its process down, by an overflow of its
-//! stack or an abort, that is one more failure to be told of.
+//! as long. If a program kills its process, by a stack overflow or an abort, that
+//! is a failure like others.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use crate::deal::{Prepare, Task, Worker};
-use crate::run::{Part, Work};
-use crate::verdict::{Class, Counterexample};
+use crate::report::Counterexample;
+use crate::run::dispatch::{Batch, BatchResult, Prepare, Work, Worker};
+use crate::subject::verdict::Class;
 
-/// A process that works.
+/// A worker process.
 pub(crate) struct Process {
     command: Command,
     running: Option<Running>,
@@ -24,12 +24,12 @@ pub(crate) struct Process {
 
 struct Running {
     child: Child,
-    tasks: ChildStdin,
-    parts: BufReader<ChildStdout>,
+    batches: ChildStdin,
+    results: BufReader<ChildStdout>,
 }
 
 impl Process {
-    /// A process that is started by the command when there is something to do.
+    /// Creates a worker that starts its process by the command at its first batch.
     pub(crate) fn new(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         Self {
@@ -38,17 +38,17 @@ impl Process {
         }
     }
 
-    /// Has the process run programs.
+    /// Has the process run a batch.
     ///
     /// # Errors
     ///
-    /// How it died.
-    fn ask(&mut self, task: &Task) -> Result<Part, String> {
+    /// Returns how the process died.
+    fn ask(&mut self, batch: &Batch) -> Result<BatchResult, String> {
         let running = match &mut self.running {
             Some(running) => running,
             none => none.insert(Running::start(&mut self.command)?),
         };
-        running.ask(task).ok_or_else(|| {
+        running.ask(batch).ok_or_else(|| {
             let mut child = self.running.take().expect("it is running").child;
             match child.wait() {
                 Ok(status) => format!("its process died: {status}"),
@@ -62,27 +62,27 @@ impl Running {
     fn start(command: &mut Command) -> Result<Self, String> {
         let spawned = command.spawn();
         let mut child = spawned.map_err(|error| format!("no process could be started: {error}"))?;
-        let tasks = child.stdin.take().expect("it is piped");
-        let parts = BufReader::new(child.stdout.take().expect("it is piped"));
+        let batches = child.stdin.take().expect("it is piped");
+        let results = BufReader::new(child.stdout.take().expect("it is piped"));
         Ok(Self {
             child,
-            tasks,
-            parts,
+            batches,
+            results,
         })
     }
 
-    /// What came of a task; none where the process is gone.
-    fn ask(&mut self, task: &Task) -> Option<Part> {
-        let Task { run, programs, .. } = task;
-        writeln!(self.tasks, "{run} {} {}", programs.start, programs.end).ok()?;
+    /// Returns the result of a batch; `None` if the process is gone.
+    fn ask(&mut self, batch: &Batch) -> Option<BatchResult> {
+        let Batch { run, programs, .. } = batch;
+        writeln!(self.batches, "{run} {} {}", programs.start, programs.end).ok()?;
         let mut line = String::new();
         loop {
             line.clear();
-            if self.parts.read_line(&mut line).ok()? == 0 {
+            if self.results.read_line(&mut line).ok()? == 0 {
                 return None;
             }
             match serde_json::from_str(&line) {
-                Ok(part) => return Some(part),
+                Ok(result) => return Some(result),
                 // The subject prints.
                 Err(_) if !line.trim().is_empty() => eprint!("{line}"),
                 Err(_) => {}
@@ -92,19 +92,19 @@ impl Running {
 }
 
 impl Worker for Process {
-    /// Runs them; where the process dies, one by one, each in a process of its
-    /// own, to know which of them it was.
-    fn run(&mut self, task: &Task) -> Part {
-        match self.ask(task) {
-            Ok(part) => part,
-            Err(how) if task.programs.len() == 1 => {
-                let program = task.programs.start;
-                Part::died(program, died(&*task.work, program, how))
+    /// Runs a batch. If the process dies, runs its programs one by one, each in a
+    /// process of its own, to find the one that kills it.
+    fn run(&mut self, batch: &Batch) -> BatchResult {
+        match self.ask(batch) {
+            Ok(result) => result,
+            Err(how) if batch.programs.len() == 1 => {
+                let program = batch.programs.start;
+                BatchResult::died(program, died(&*batch.work, program, how))
             }
-            Err(_) => Part::of(task.programs.clone(), |program| {
-                self.run(&Task {
+            Err(_) => BatchResult::of(batch.programs.clone(), |program| {
+                self.run(&Batch {
                     programs: program..program + 1,
-                    ..task.clone()
+                    ..batch.clone()
                 })
             }),
         }
@@ -112,13 +112,13 @@ impl Worker for Process {
 }
 
 impl Drop for Process {
-    /// A process without tasks ends.
+    /// Closes the process's input, at which it ends.
     fn drop(&mut self) {
         if let Some(Running {
-            mut child, tasks, ..
+            mut child, batches, ..
         }) = self.running.take()
         {
-            drop(tasks);
+            drop(batches);
             let _ = child.wait();
         }
     }
@@ -130,24 +130,24 @@ fn died(work: &dyn Work, program: usize, how: String) -> Counterexample {
         sentence: how,
         program: work.text(program),
         execution: 1,
-        token: "none: what died cannot be asked".to_owned(),
+        token: "none: the process died".to_owned(),
         table: String::new(),
     }
 }
 
-/// Works: what a process does that was started for it.
+/// Runs the batches that arrive on the standard input.
 ///
 /// # Errors
 ///
-/// Where a line is none that a [`Process`] writes.
+/// Returns an error for a line that no [`Process`] writes.
 pub(crate) fn serve(runs: &[Prepare<'_>]) -> Result<(), String> {
     let mut current: Option<(usize, Box<dyn Work>)> = None;
     for line in std::io::stdin().lines() {
-        let line = line.map_err(|error| format!("tasks cannot be read: {error}"))?;
+        let line = line.map_err(|error| format!("batches cannot be read: {error}"))?;
         let numbers: Option<Vec<usize>> = line.split(' ').map(|n| n.parse().ok()).collect();
         let Some(&[run, from, to]) = numbers.as_deref() else {
             return Err(format!(
-                "`{line}` is no task: a run and its programs, from and to"
+                "`{line}` is not a batch: it takes the number of a run and its programs, from and to"
             ));
         };
         let prepare = runs
@@ -157,11 +157,11 @@ pub(crate) fn serve(runs: &[Prepare<'_>]) -> Result<(), String> {
             Some((of, work)) if *of == run => work,
             other => &mut other.insert((run, prepare())).1,
         };
-        let part = serde_json::to_string(&work.run(from..to));
-        let part = part.map_err(|error| format!("a part cannot be written: {error}"))?;
-        // On a line of its own, whatever the subject has printed.
-        if writeln!(std::io::stdout(), "\n{part}").is_err() {
-            break; // Nobody is there any more.
+        let result = serde_json::to_string(&work.run(from..to));
+        let result = result.map_err(|error| format!("a result cannot be written: {error}"))?;
+        // On a line of its own, after anything that the subject has printed.
+        if writeln!(std::io::stdout(), "\n{result}").is_err() {
+            break; // The reader is gone.
         }
     }
     Ok(())

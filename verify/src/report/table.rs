@@ -6,44 +6,9 @@ use std::fmt::Write as _;
 use comfy_table::{ContentArrangement, Table, presets};
 use reveille::protocol::{Bits, Passage};
 
-use crate::program::Hook;
-
-/// Something that happened. Recorded only while replaying.
-#[derive(Clone, Debug)]
-pub(crate) struct Event {
-    pub(crate) who: usize,
-    pub(crate) what: What,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) enum What {
-    Call(String),
-    Return(String),
-    Poll {
-        polls: usize,
-        waker: usize,
-    },
-    Pending,
-    Suspended,
-    DropFuture,
-    Cancelled,
-    Unwound,
-    Section {
-        lock: usize,
-        passage: Passage,
-        before: Bits,
-        after: Bits,
-    },
-    Waker {
-        hook: Hook,
-        owner: usize,
-        waker: usize,
-    },
-    Unpark {
-        owner: usize,
-    },
-    DropValue(usize),
-}
+use crate::execution::event::{Event, What};
+use crate::subject::role::Role;
+use crate::subject::step::Hook;
 
 /// Puts the names of the participants into a sentence.
 pub(crate) fn name(sentence: &str, names: &[String]) -> String {
@@ -52,6 +17,21 @@ pub(crate) fn name(sentence: &str, names: &[String]) -> String {
         text = text.replace(&format!("{{{who}}}"), name);
     }
     text.replace(&format!("{{{}}}", names.len()), "the clean-up")
+}
+
+/// The names of the participants; those of the same name are numbered.
+pub(crate) fn names(roles: &[Role<()>]) -> Vec<String> {
+    roles
+        .iter()
+        .enumerate()
+        .map(|(index, role)| {
+            let same = |roles: &[Role<()>]| roles.iter().filter(|r| r.name == role.name).count();
+            match same(roles) {
+                1 => role.name.to_owned(),
+                _ => format!("{} {}", role.name, same(&roles[..=index])),
+            }
+        })
+        .collect()
 }
 
 /// Draws a trace.
@@ -69,7 +49,7 @@ pub(crate) fn draw(trace: &[Event], names: &[String], describe: &dyn Fn(Bits) ->
     table.set_header(header);
     let mut number = 0;
     for event in trace {
-        let text = tell(&event.what, names, describe);
+        let text = row_text(&event.what, names, describe);
         number += 1;
         let mut row = vec![String::new(); columns];
         row[0] = number.to_string();
@@ -81,7 +61,7 @@ pub(crate) fn draw(trace: &[Event], names: &[String], describe: &dyn Fn(Bits) ->
     table.to_string()
 }
 
-fn tell(what: &What, names: &[String], describe: &dyn Fn(Bits) -> String) -> String {
+fn row_text(what: &What, names: &[String], describe: &dyn Fn(Bits) -> String) -> String {
     let whose = |owner: usize| names.get(owner).map_or("clean-up", String::as_str);
     let mut text = String::new();
     match what {

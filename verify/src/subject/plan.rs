@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use crate::judge::Order;
-use crate::program::Bound;
-use crate::verdict::Verdict;
+use crate::subject::verdict::Verdict;
 
 /// An engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -114,6 +112,17 @@ impl Mode {
     }
 }
 
+/// In which order operations may be explained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// One that came after another comes after it (linearizability).
+    RealTime,
+    /// Only each participant's own order counts (sequential consistency). Where
+    /// memory orderings are explored, there is no time: a load may see what was
+    /// there before a store that "came before" on another thread.
+    Program,
+}
+
 /// How much is run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
@@ -148,6 +157,50 @@ impl fmt::Display for Profile {
     }
 }
 
+/// Which programs are enumerated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// How many participants, where the subject leaves it open.
+    pub participants: usize,
+    /// How many operations each has at most.
+    pub operations: usize,
+    /// How many operations all of them have at most together.
+    pub total: usize,
+    /// How many operations at most are polled in a mode other than `Await`.
+    pub non_default: usize,
+    /// Whether operations that block their thread take part.
+    pub blocking: bool,
+    /// Whether wakers that panic take part.
+    pub panics: bool,
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            participants,
+            operations,
+            total,
+            non_default,
+            blocking,
+            panics,
+        } = self;
+        write!(f, "{participants}x{operations}")?;
+        if *total < participants * operations {
+            write!(f, ", {total} in all")?;
+        }
+        if non_default < total {
+            write!(f, ", {non_default} non-default")?;
+        }
+        if !blocking {
+            f.write_str(", none blocking")?;
+        }
+        if !panics {
+            f.write_str(", no panics")?;
+        }
+        Ok(())
+    }
+}
+
 /// What one mode runs of one subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -166,13 +219,13 @@ impl Plan {
     /// own into account.
     #[must_use]
     pub fn of(mode: Mode, profile: Profile) -> Self {
-        let bound = |operations, total, unusual, hostile| Bound {
+        let bound = |operations, total, non_default, panics| Bound {
             participants: 2,
             operations,
             total,
-            unusual,
+            non_default,
             blocking: mode != Mode::Steps,
-            hostile,
+            panics,
         };
         let every = |bound| Self {
             bound,
@@ -223,13 +276,13 @@ impl Plan {
     /// that has enough to do with two.
     #[must_use]
     pub fn of_three(mode: Mode, profile: Profile) -> Option<Self> {
-        let bound = |operations, total, unusual, hostile| Bound {
+        let bound = |operations, total, non_default, panics| Bound {
             participants: 3,
             operations,
             total,
-            unusual,
+            non_default,
             blocking: mode != Mode::Steps,
-            hostile,
+            panics,
         };
         use Profile::{Deep, Full, Quick};
         let bound = match (mode, profile) {

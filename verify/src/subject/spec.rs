@@ -66,7 +66,7 @@ pub trait Spec: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct Call<'a, Op> {
     /// The participant.
-    pub who: usize,
+    pub participant: usize,
     /// The number of the step in its program.
     pub index: usize,
     /// What it does.
@@ -86,7 +86,7 @@ impl<Op> Call<'_, Op> {
     /// in the specification and in the subject.
     #[must_use]
     pub fn value(&self) -> ValueId {
-        ValueId(self.who << 16 | self.index)
+        ValueId(self.participant << 16 | self.index)
     }
 }
 

@@ -1,29 +1,31 @@
 //! What is run by name: a plan made ready, and its programs under an engine.
 //!
 //! ```text
-//! Entry ──prepare──▶ Work ──run(some programs)──▶ Part
+//! Entry ──prepare──▶ Work ──run(a batch)──▶ BatchResult
 //! ```
 //!
-//! Which programs are run where and when is dealt out in [`crate::deal`].
+//! Which programs are run where and when is decided by [`dispatch`].
 
-use std::ops::Range;
+pub(crate) mod dispatch;
+pub(crate) mod process;
+pub(crate) mod token;
+pub(crate) mod watch;
+
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use reveille::protocol::{Loom, LoomWord, Native, Observed, Shuttle};
-use serde::{Deserialize, Serialize};
 
-use crate::deal::{self, Thread};
 use crate::engine::{self, Explored, Failure, Job, Limits};
-use crate::erased::{AnySubject, erase};
 use crate::execution::{Probe, Unwatched};
-use crate::plan::{Mode, Plan, Profile};
+use crate::judge::erased::{AnySubject, erase};
 use crate::program::Program;
-use crate::subject::Family;
-use crate::token::Token;
-use crate::trace;
-use crate::verdict::{Counterexample, Report};
-use crate::watch::{self, Watch};
+use crate::report::table;
+use crate::report::{Counterexample, Report};
+use crate::run::dispatch::{BatchResult, Thread, Work};
+use crate::run::token::Token;
+use crate::subject::GenericSubject;
+use crate::subject::plan::{Mode, Plan, Profile};
 
 /// Something that can be run by name, under every engine.
 pub(crate) trait Entry: Send + Sync {
@@ -44,99 +46,11 @@ pub(crate) trait Entry: Send + Sync {
     fn roles(&self) -> Vec<(String, Vec<String>)>;
 }
 
-/// Programs, ready to be run.
-pub(crate) trait Work: Send + Sync {
-    /// What is said of it before any of it was run.
-    fn blank(&self) -> Report;
-
-    /// How many programs there are.
-    fn programs(&self) -> usize;
-
-    /// One of them, as text.
-    fn text(&self, program: usize) -> String;
-
-    /// Runs one of them.
-    fn run_one(&self, program: usize) -> Part;
-
-    /// Runs some of them in turn, up to the first that fails. One that takes long is
-    /// named meanwhile.
-    fn run(&self, programs: Range<usize>) -> Part {
-        let begun = Instant::now();
-        let name = |program, taken: Duration| {
-            let Report {
-                subject,
-                engine,
-                mode,
-                ..
-            } = self.blank();
-            eprintln!(
-                "{subject}, {engine}/{mode}: `{}` has been run for {} s. It may have many \
-                 executions; where it is one that does not end, a poll of it never returns",
-                self.text(program),
-                taken.as_secs(),
-            );
-        };
-        let mut part = Watch::over(watch::PERIOD, name, |watch| {
-            Part::of(programs, |program| {
-                watch.begins(program);
-                self.run_one(program)
-            })
-        });
-        part.time = begun.elapsed();
-        part
-    }
-}
-
-/// What came of some programs.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Part {
-    /// How many were run.
-    pub(crate) programs: u64,
-    /// How many executions that took.
-    pub(crate) executions: u64,
-    /// Whether a limit cut one of them.
-    pub(crate) cut: bool,
-    /// The first that failed, by its number, and how.
-    pub(crate) failure: Option<(usize, Counterexample)>,
-    /// How long it took.
-    pub(crate) time: Duration,
-}
-
-impl Part {
-    /// A program that took its worker with it, which can say no more.
-    pub(crate) fn died(program: usize, how: Counterexample) -> Self {
-        Self {
-            programs: 1,
-            executions: 1,
-            cut: true,
-            failure: Some((program, how)),
-            ..Self::default()
-        }
-    }
-
-    /// What comes of programs that are run one by one, up to the first that fails.
-    pub(crate) fn of(programs: Range<usize>, mut run: impl FnMut(usize) -> Self) -> Self {
-        let mut all = Self::default();
-        for program in programs {
-            let one = run(program);
-            all.programs += one.programs;
-            all.executions += one.executions;
-            all.cut |= one.cut;
-            all.time += one.time;
-            all.failure = one.failure;
-            if all.failure.is_some() {
-                break;
-            }
-        }
-        all
-    }
-}
-
-/// A family of subjects as an entry.
+/// A subject over every backend, as an entry.
 #[derive(Debug)]
-pub(crate) struct Of<F>(pub(crate) F);
+pub(crate) struct Generic<F>(pub(crate) F);
 
-impl<F: Family> Entry for Of<F> {
+impl<F: GenericSubject> Entry for Generic<F> {
     fn prepare(&self, name: &str, mode: Mode, plan: &Plan) -> Box<dyn Work> {
         Box::new(Programs::of(&self.0, name, mode, plan))
     }
@@ -153,36 +67,46 @@ impl<F: Family> Entry for Of<F> {
         // They are the same over every backend.
         let subject = over_backend(&self.0, Mode::Steps, 2);
         let roles = subject.roles();
-        let ops = roles
-            .iter()
-            .map(|role| role.ops.iter().map(|offer| offer.name.to_owned()).collect());
-        engine::names(roles).into_iter().zip(ops).collect()
+        let ops = roles.iter().map(|role| {
+            role.ops
+                .iter()
+                .map(|operation| operation.name.to_owned())
+                .collect()
+        });
+        table::names(roles).into_iter().zip(ops).collect()
     }
 }
 
-/// Runs one mode over a family of subjects, on threads of this process.
-pub(crate) fn run<F: Family>(family: &F, name: &str, mode: Mode, plan: &Plan) -> Report {
-    let prepare = || Box::new(Programs::of(family, name, mode, plan)) as Box<dyn Work>;
-    let reports = deal::deal(vec![&prepare], Thread::all(mode), &mut |_| {});
+/// Runs one mode over a generic subject, on threads of this process.
+pub(crate) fn run<F: GenericSubject>(subject: &F, name: &str, mode: Mode, plan: &Plan) -> Report {
+    let prepare = || Box::new(Programs::of(subject, name, mode, plan)) as Box<dyn Work>;
+    let reports = dispatch::dispatch(vec![&prepare], Thread::all(mode), &mut |_| {});
     reports.into_iter().next().expect("one was asked for")
 }
 
-/// Runs one execution of a family again.
-pub(crate) fn replay<F: Family>(family: &F, token: &Token) -> Result<Counterexample, String> {
+/// Runs one execution of a generic subject again.
+pub(crate) fn replay<F: GenericSubject>(
+    subject: &F,
+    token: &Token,
+) -> Result<Counterexample, String> {
     let participants = token.program.split('/').count();
-    run_again(&over_backend(family, token.mode, participants), token)
+    run_again(&over_backend(subject, token.mode, participants), token)
 }
 
-/// The subject that a mode runs: of the family, over the backend of the mode.
-fn over_backend<F: Family>(family: &F, mode: Mode, participants: usize) -> Arc<dyn AnySubject> {
+/// The subject that a mode runs: of the subject, over the backend of the mode.
+fn over_backend<F: GenericSubject>(
+    subject: &F,
+    mode: Mode,
+    participants: usize,
+) -> Arc<dyn AnySubject> {
     match mode {
-        Mode::Steps => erase(family.on::<Observed<Native, Probe>>(), participants),
-        Mode::Sections => erase(family.on::<Observed<Loom, Probe>>(), participants),
-        Mode::Accesses => erase(family.on::<Observed<LoomWord, Probe>>(), participants),
+        Mode::Steps => erase(subject.on::<Observed<Native, Probe>>(), participants),
+        Mode::Sections => erase(subject.on::<Observed<Loom, Probe>>(), participants),
+        Mode::Accesses => erase(subject.on::<Observed<LoomWord, Probe>>(), participants),
         Mode::Exhaustive | Mode::Random | Mode::Pct => {
-            erase(family.on::<Observed<Shuttle, Probe>>(), participants)
+            erase(subject.on::<Observed<Shuttle, Probe>>(), participants)
         }
-        Mode::Threads => erase(family.on::<Observed<Native, Unwatched>>(), participants),
+        Mode::Threads => erase(subject.on::<Observed<Native, Unwatched>>(), participants),
     }
 }
 
@@ -209,8 +133,8 @@ struct Programs {
 }
 
 impl Programs {
-    fn of<F: Family>(family: &F, name: &str, mode: Mode, plan: &Plan) -> Self {
-        let subject = over_backend(family, mode, plan.bound.participants);
+    fn of<F: GenericSubject>(subject: &F, name: &str, mode: Mode, plan: &Plan) -> Self {
+        let subject = over_backend(subject, mode, plan.bound.participants);
         let programs = match plan.drawn {
             None => Program::enumerate(&*subject, plan.bound),
             Some(number) => draw(&*subject, plan, number),
@@ -226,7 +150,7 @@ impl Programs {
 }
 
 impl Work for Programs {
-    fn blank(&self) -> Report {
+    fn empty_report(&self) -> Report {
         Report {
             subject: self.name.clone(),
             engine: self.mode.engine().name().to_owned(),
@@ -249,7 +173,7 @@ impl Work for Programs {
     }
 
     /// Explores it; where it fails, the smallest that does is told.
-    fn run_one(&self, index: usize) -> Part {
+    fn run_one(&self, index: usize) -> BatchResult {
         let Self { subject, mode, .. } = self;
         let limits = limits(&self.plan, index as u64);
         let program = self.programs[index].clone();
@@ -264,14 +188,14 @@ impl Work for Programs {
                 limits,
                 failure,
             };
-            (index, failing.shrink(&self.plan).tell())
+            (index, failing.shrink(&self.plan).counterexample())
         });
-        Part {
+        BatchResult {
             programs: 1,
             executions: explored.executions,
             cut: !explored.exhausted,
             failure,
-            ..Part::default()
+            ..BatchResult::default()
         }
     }
 }
@@ -363,7 +287,7 @@ impl Failing<'_> {
     }
 
     /// Runs the failing execution once more, traced, and tells of it.
-    fn tell(self) -> Counterexample {
+    fn counterexample(self) -> Counterexample {
         let roles = self.subject.roles();
         let text = self.program.text(roles);
         let token = Token {
@@ -374,19 +298,19 @@ impl Failing<'_> {
             seed: self.limits.seed,
             execution: self.failure.execution,
         };
-        let names = engine::names(roles);
+        let names = table::names(roles);
         let traced = Some(self.failure.execution);
         let job = self.job(self.program.clone(), traced);
         let again = explore(self.mode, &job, self.limits).failure;
         let (table, repeats) = match &again {
             Some(again) => (
-                engine::draw(&job, again),
+                table::draw(&again.trace, &names, &|bits| self.subject.describe(bits)),
                 again.violation == self.failure.violation
                     && again.execution == self.failure.execution,
             ),
             None => (String::new(), false),
         };
-        let mut sentence = trace::name(&self.failure.violation.sentence, &names);
+        let mut sentence = table::name(&self.failure.violation.sentence, &names);
         if !repeats {
             sentence += match self.mode {
                 Mode::Threads => " (on real threads; it may not happen again)",
@@ -439,5 +363,5 @@ fn run_again(subject: &Arc<dyn AnySubject>, token: &Token) -> Result<Counterexam
         limits,
         failure,
     };
-    Ok(failing.tell())
+    Ok(failing.counterexample())
 }

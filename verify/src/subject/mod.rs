@@ -1,5 +1,12 @@
 //! The real thing under test: how its operations are started.
 
+pub(crate) mod plan;
+pub(crate) mod role;
+pub(crate) mod spec;
+pub(crate) mod step;
+pub(crate) mod value;
+pub(crate) mod verdict;
+
 use std::fmt::Debug;
 use std::future::Future;
 use std::hash::Hash;
@@ -8,10 +15,11 @@ use std::sync::Arc;
 
 use reveille::protocol::{Bits, BlockingBackend, Native};
 
-use crate::execution::Value;
-use crate::plan::{Mode, Plan, Profile};
-use crate::program::Step;
-use crate::spec::{Call, Spec};
+use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::role::Role;
+use crate::subject::spec::{Call, Spec};
+use crate::subject::step::Step;
+use crate::subject::value::Value;
 
 /// A primitive under test.
 ///
@@ -100,7 +108,7 @@ impl<S: Subject> Subject for Arc<S> {
 }
 
 /// A subject for every backend: what the engines are run on.
-pub trait Family: Send + Sync + 'static {
+pub trait GenericSubject: Send + Sync + 'static {
     /// The subject over one backend.
     type On<B: BlockingBackend>: Subject;
 
@@ -124,97 +132,6 @@ pub(crate) fn default_plans(takes_three: bool, mode: Mode, profile: Profile) -> 
     let of_three = takes_three.then(|| Plan::of_three(mode, profile));
     let plans = [Some(Plan::of(mode, profile)), of_three.flatten()];
     plans.into_iter().flatten().collect()
-}
-
-/// A part in a program.
-#[derive(Clone, Debug)]
-pub struct Role<Op> {
-    /// What the part is called.
-    pub name: &'static str,
-    /// What it can do.
-    pub ops: Vec<Offer<Op>>,
-    /// Parts of the same kind can be exchanged without changing a program.
-    pub kind: usize,
-}
-
-/// An operation on offer to a role.
-#[derive(Clone, Debug)]
-pub struct Offer<Op> {
-    /// Its name in programs and tokens: letters, digits and `_`.
-    pub name: &'static str,
-    /// The operation.
-    pub op: Op,
-    /// How it runs.
-    pub manner: Runs,
-    /// Whether the participant holds nothing of the primitive afterwards.
-    pub leaves: bool,
-    /// Whether it is only awaited or cancelled: another name for an operation
-    /// whose every manner is tried already.
-    pub alias: bool,
-    /// Whether it waits for one thing after another: it is dropped at the second
-    /// too.
-    pub staged: bool,
-}
-
-/// How an operation runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Runs {
-    /// To its end.
-    AtOnce,
-    /// As a future.
-    Async,
-    /// To its end, blocking the thread on the way.
-    Blocking,
-}
-
-impl<Op> Offer<Op> {
-    /// An operation that runs to its end.
-    pub const fn at_once(name: &'static str, op: Op) -> Self {
-        Self::new(name, op, Runs::AtOnce)
-    }
-
-    /// An operation that is a future.
-    pub const fn future(name: &'static str, op: Op) -> Self {
-        Self::new(name, op, Runs::Async)
-    }
-
-    /// An operation that blocks its thread.
-    pub const fn blocking(name: &'static str, op: Op) -> Self {
-        Self::new(name, op, Runs::Blocking)
-    }
-
-    const fn new(name: &'static str, op: Op, manner: Runs) -> Self {
-        Self {
-            name,
-            op,
-            manner,
-            leaves: false,
-            alias: false,
-            staged: false,
-        }
-    }
-
-    /// It is another way to an operation that is on offer itself: not every
-    /// manner of it need be tried.
-    #[must_use]
-    pub const fn alias(mut self) -> Self {
-        self.alias = true;
-        self
-    }
-
-    /// It waits for one thing after another.
-    #[must_use]
-    pub const fn staged(mut self) -> Self {
-        self.staged = true;
-        self
-    }
-
-    /// The participant holds nothing of the primitive afterwards.
-    #[must_use]
-    pub const fn leaving(mut self) -> Self {
-        self.leaves = true;
-        self
-    }
 }
 
 /// An operation that has been started.

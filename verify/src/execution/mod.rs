@@ -20,6 +20,8 @@
 //! scheduling point, and under loom and shuttle, which run one thread at a
 //! time, it is never contended.
 
+pub(crate) mod event;
+
 use std::any::Any;
 use std::cell::RefCell;
 use std::future::Future;
@@ -30,10 +32,11 @@ use std::task::{Context, Poll, Waker};
 
 use reveille::protocol::{Bits, Hooks, Observer, Park, Passage, hooked};
 
-use crate::program::Hook;
-use crate::spec::ValueId;
-use crate::trace::{Event, What};
-use crate::verdict::{Class, Violation};
+use crate::execution::event::{Event, What};
+use crate::subject::spec::ValueId;
+use crate::subject::step::Hook;
+use crate::subject::value::{CountDrops, Value};
+use crate::subject::verdict::{Class, Violation};
 
 /// A moment: moments are numbered by what happens in them.
 pub(crate) type Tick = u64;
@@ -162,7 +165,7 @@ pub(crate) enum Outcome {
     /// Its future was dropped before it was ready.
     Cancelled,
     /// A panic of somebody else's went through it: it may have taken effect.
-    Unclear,
+    Unwound,
 }
 
 /// From the first tick to the last. An operation without sections has one tick
@@ -213,18 +216,18 @@ pub(crate) enum Resumed {
     Quiescent,
 }
 
-/// A panic that the program asked for: thrown by a hostile waker.
-struct HostilePanic;
+/// A panic that the program asked for: thrown by a waker.
+struct PanicOfWaker;
 
 /// Unwinds a blocking operation when the execution is quiescent.
-struct LetGo;
+struct UnwindBlocking;
 
 /// What stopped a piece of the subject's code.
 pub(crate) enum Stopped {
-    /// A hostile waker.
-    Hostile,
+    /// A waker that panics.
+    WakerPanic,
     /// The execution is quiescent, and this operation blocks.
-    LetGo,
+    Quiescent,
     /// A panic nobody asked for; it has been recorded.
     Panicked,
 }
@@ -374,7 +377,7 @@ impl Execution {
 
     /// A waker for the next polls of the current operation; it supersedes the
     /// ones before.
-    pub(crate) fn waker(self: &Arc<Self>, who: usize, hostile: Option<Hook>) -> Waker {
+    pub(crate) fn waker(self: &Arc<Self>, who: usize, panics: Option<Hook>) -> Waker {
         let mut state = self.state();
         let waker = state.wakers.len();
         let call = state.participants[who].calls.len() - 1;
@@ -385,7 +388,7 @@ impl Execution {
             owner: who,
             call,
             waker,
-            hostile,
+            panics,
         });
         state.wakers.push(WakerRecord {
             owner: who,
@@ -432,9 +435,9 @@ impl Execution {
         state.log(who, || What::Cancelled);
     }
 
-    pub(crate) fn unclear(&self, who: usize) {
+    pub(crate) fn unwound(&self, who: usize) {
         let mut state = self.state();
-        state.end_call(who, Outcome::Unclear);
+        state.end_call(who, Outcome::Unwound);
         state.log(who, || What::Unwound);
     }
 
@@ -443,7 +446,7 @@ impl Execution {
         let mut state = self.state();
         if !std::mem::replace(&mut state.participants[who].ended, true) && !state.quiescent {
             state.running -= 1;
-            self.settle(state);
+            self.check_quiescence(state);
         }
     }
 
@@ -479,7 +482,7 @@ impl Execution {
             state.participants[who].suspended = true;
             state.running -= 1;
             state.log(who, || What::Suspended);
-            self.settle(state);
+            self.check_quiescence(state);
             loop {
                 state = self.state();
                 if state.quiescent || !state.participants[who].suspended {
@@ -500,7 +503,7 @@ impl Execution {
     }
 
     /// Where nobody runs any more, lets everybody go.
-    fn settle(&self, mut state: MutexGuard<'_, State>) {
+    fn check_quiescence(&self, mut state: MutexGuard<'_, State>) {
         if state.running > 0 {
             return;
         }
@@ -535,11 +538,11 @@ impl Execution {
     pub(crate) fn run<R>(&self, who: usize, f: impl FnOnce() -> R) -> Result<R, Stopped> {
         catch_unwind(AssertUnwindSafe(f)).map_err(|panic| {
             self.state().participants[who].poised = None;
-            if panic.is::<HostilePanic>() {
-                return Stopped::Hostile;
+            if panic.is::<PanicOfWaker>() {
+                return Stopped::WakerPanic;
             }
-            if panic.is::<LetGo>() {
-                return Stopped::LetGo;
+            if panic.is::<UnwindBlocking>() {
+                return Stopped::Quiescent;
             }
             let sentence = panic_text(&*panic);
             let class = Class::of_panic(&sentence);
@@ -626,11 +629,18 @@ impl Execution {
             drops: 0,
         });
         drop(state);
-        Value {
-            id,
-            index,
-            execution: self.clone(),
-        }
+        Value::new(id, index, self.clone())
+    }
+}
+
+impl CountDrops for Execution {
+    fn dropped(&self, index: usize, id: ValueId) {
+        let mut state = self.state();
+        let who = self.me(&state);
+        let id = id.0;
+        state.values[index].drops += 1;
+        state.check_unlocked(who, || format!("value {id} was dropped"));
+        state.log(who, || What::DropValue(id));
     }
 }
 
@@ -732,45 +742,13 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "a value that is not text".to_owned())
 }
 
-/// A value that is counted: delivered, returned or dropped exactly once.
-pub struct Value {
-    id: ValueId,
-    index: usize,
-    execution: Arc<Execution>,
-}
-
-impl Value {
-    /// Its number.
-    #[must_use]
-    pub fn id(&self) -> ValueId {
-        self.id
-    }
-}
-
-impl Drop for Value {
-    fn drop(&mut self) {
-        let mut state = self.execution.state();
-        let who = self.execution.me(&state);
-        let id = self.id.0;
-        state.values[self.index].drops += 1;
-        state.check_unlocked(who, || format!("value {id} was dropped"));
-        state.log(who, || What::DropValue(id));
-    }
-}
-
-impl std::fmt::Debug for Value {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Value({})", self.id.0)
-    }
-}
-
 /// A waker of a participant.
 struct ProbeHooks {
     execution: Arc<Execution>,
     owner: usize,
     call: usize,
     waker: usize,
-    hostile: Option<Hook>,
+    panics: Option<Hook>,
 }
 
 impl ProbeHooks {
@@ -806,12 +784,12 @@ impl ProbeHooks {
     }
 
     /// Panics where the program says so, unless the world is being cleaned up.
-    fn panic_if_hostile(&self, hook: Hook) {
-        if self.hostile == Some(hook)
+    fn panic_if_due(&self, hook: Hook) {
+        if self.panics == Some(hook)
             && !std::thread::panicking()
             && self.execution.state().phase == Phase::Running
         {
-            panic_any(HostilePanic);
+            panic_any(PanicOfWaker);
         }
     }
 }
@@ -819,17 +797,17 @@ impl ProbeHooks {
 impl Hooks for ProbeHooks {
     fn cloned(&self) {
         drop(self.called(Hook::Clone));
-        self.panic_if_hostile(Hook::Clone);
+        self.panic_if_due(Hook::Clone);
     }
 
     fn woken(&self) {
         self.wake(self.called(Hook::Wake));
-        self.panic_if_hostile(Hook::Wake);
+        self.panic_if_due(Hook::Wake);
     }
 
     fn dropped(&self) {
         drop(self.called(Hook::Drop));
-        self.panic_if_hostile(Hook::Drop);
+        self.panic_if_due(Hook::Drop);
     }
 }
 
@@ -964,7 +942,7 @@ impl Park for ProbePark {
 
     fn park(&self) {
         if self.execution.0.suspend_thread(self.who) == Resumed::Quiescent {
-            panic_any(LetGo);
+            panic_any(UnwindBlocking);
         }
     }
 

@@ -7,14 +7,17 @@
 //! state in which that order ends, no suspended operation may be able to go on:
 //! one that could is exactly a lost wake-up.
 
+pub(crate) mod erased;
+
 use std::collections::HashSet;
 
 use crate::execution::{CallRecord, Outcome, Span, Tick};
-use crate::spec::{Call, Spec};
-use crate::verdict::{Class, Violation};
+use crate::subject::plan::Order;
+use crate::subject::spec::{Call, Spec};
+use crate::subject::verdict::{Class, Violation};
 
 /// One operation of a history.
-pub(crate) struct Operation<'a, Op, Ret> {
+pub(crate) struct Invocation<'a, Op, Ret> {
     pub(crate) op: &'a Op,
     pub(crate) name: String,
     pub(crate) record: CallRecord,
@@ -40,7 +43,7 @@ enum Act {
 
 struct Search<'a, S: Spec> {
     spec: &'a S,
-    history: &'a [Vec<Operation<'a, S::Op, S::Ret>>],
+    history: &'a [Vec<Invocation<'a, S::Op, S::Ret>>],
     order: Order,
     points: Vec<Vec<Point>>,
     visited: HashSet<(Vec<usize>, S::State)>,
@@ -48,21 +51,10 @@ struct Search<'a, S: Spec> {
     ends: Vec<Option<(usize, usize)>>,
 }
 
-/// In which order operations may be explained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// One that came after another comes after it (linearizability).
-    RealTime,
-    /// Only each participant's own order counts (sequential consistency). Where
-    /// memory orderings are explored, there is no time: a load may see what was
-    /// there before a store that "came before" on another thread.
-    Program,
-}
-
 /// Judges a history; `history[p]` are the operations of participant `p`.
 pub(crate) fn judge<S: Spec>(
     spec: &S,
-    history: &[Vec<Operation<'_, S::Op, S::Ret>>],
+    history: &[Vec<Invocation<'_, S::Op, S::Ret>>],
     order: Order,
 ) -> Result<(), Violation> {
     let mut search = Search {
@@ -125,20 +117,20 @@ pub(crate) fn judge<S: Spec>(
 }
 
 /// Whether a future was dropped before it was ready, after a poll.
-fn cancelled<Op, Ret>(history: &[Vec<Operation<'_, Op, Ret>>]) -> bool {
+fn cancelled<Op, Ret>(history: &[Vec<Invocation<'_, Op, Ret>>]) -> bool {
     history.iter().flatten().any(|operation| {
         operation.record.outcome == Outcome::Cancelled && operation.record.polls > 0
     })
 }
 
-fn unwound<Op, Ret>(history: &[Vec<Operation<'_, Op, Ret>>]) -> bool {
+fn unwound<Op, Ret>(history: &[Vec<Invocation<'_, Op, Ret>>]) -> bool {
     history
         .iter()
         .flatten()
-        .any(|operation| operation.record.outcome == Outcome::Unclear)
+        .any(|operation| operation.record.outcome == Outcome::Unwound)
 }
 
-fn results<Op, Ret: std::fmt::Debug>(history: &[Vec<Operation<'_, Op, Ret>>]) -> String {
+fn results<Op, Ret: std::fmt::Debug>(history: &[Vec<Invocation<'_, Op, Ret>>]) -> String {
     let mut texts = Vec::new();
     for (who, operations) in history.iter().enumerate() {
         for operation in operations {
@@ -146,7 +138,7 @@ fn results<Op, Ret: std::fmt::Debug>(history: &[Vec<Operation<'_, Op, Ret>>]) ->
             texts.push(match (&operation.ret, operation.record.outcome) {
                 (Some(ret), _) => format!("{{{who}}} {name} = {ret:?}"),
                 (None, Outcome::Cancelled) => format!("{{{who}}} {name} cancelled"),
-                (None, Outcome::Unclear) => format!("{{{who}}} {name} unwound"),
+                (None, Outcome::Unwound) => format!("{{{who}}} {name} unwound"),
                 (None, _) => format!("{{{who}}} {name} pending"),
             });
         }
@@ -154,7 +146,7 @@ fn results<Op, Ret: std::fmt::Debug>(history: &[Vec<Operation<'_, Op, Ret>>]) ->
     texts.join("; ")
 }
 
-fn points<S: Spec>(spec: &S, operations: &[Operation<'_, S::Op, S::Ret>]) -> Vec<Point> {
+fn points<S: Spec>(spec: &S, operations: &[Invocation<'_, S::Op, S::Ret>]) -> Vec<Point> {
     let mut points = Vec::new();
     for (index, operation) in operations.iter().enumerate() {
         let CallRecord {
@@ -189,7 +181,7 @@ fn points<S: Spec>(spec: &S, operations: &[Operation<'_, S::Op, S::Ret>]) -> Vec
             Outcome::Done => push(Act::Finish, span, span.last),
             Outcome::Cancelled => push(Act::Cancel, drop, drop.last),
             // Its effect may come at any time after its beginning.
-            Outcome::Unclear => push(Act::Either, span, Tick::MAX),
+            Outcome::Unwound => push(Act::Either, span, Tick::MAX),
             Outcome::Pending => {}
         }
     }
@@ -227,7 +219,7 @@ impl<S: Spec> Search<'_, S> {
             let (index, act) = (point.index, point.act);
             let operation = &self.history[who][index];
             let call = Call {
-                who,
+                participant: who,
                 index,
                 op: operation.op,
             };
@@ -268,7 +260,7 @@ impl<S: Spec> Search<'_, S> {
                 let index = operations.len().checked_sub(1)?;
                 let operation = &operations[index];
                 let call = Call {
-                    who,
+                    participant: who,
                     index,
                     op: operation.op,
                 };

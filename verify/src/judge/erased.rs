@@ -17,21 +17,18 @@ use std::task::{Context, Poll};
 
 use reveille::protocol::Bits;
 
-use crate::execution::Value;
-use crate::judge::{self, Operation, Order};
-use crate::program::Step;
-use crate::spec::{Call, Spec};
-use crate::subject::{Offer, Role, Started, Subject};
-use crate::verdict::Violation;
+use crate::judge::{self, Invocation};
+use crate::program::Alphabet;
+use crate::subject::plan::Order;
+use crate::subject::role::{Operation, Role};
+use crate::subject::spec::{Call, Spec};
+use crate::subject::step::Step;
+use crate::subject::value::Value;
+use crate::subject::verdict::Violation;
+use crate::subject::{Started, Subject};
 
 /// A [`Subject`] with its roles for so many participants, as an object.
-pub(crate) trait AnySubject: Send + Sync {
-    /// The roles, one for each participant; their operations go by number.
-    fn roles(&self) -> &[Role<()>];
-
-    /// [`Subject::follows`], of a participant.
-    fn follows(&self, who: usize, before: &[Step], next: Step) -> bool;
-
+pub(crate) trait AnySubject: Alphabet + Send + Sync {
     /// [`Subject::actors`], one for each role.
     fn actors(&self) -> Vec<Actor>;
 
@@ -41,7 +38,7 @@ pub(crate) trait AnySubject: Send + Sync {
         actor: &'a mut (dyn Any + Send),
         call: Call<'_, usize>,
         value: &dyn Fn() -> Value,
-    ) -> Started<'a, Answer>;
+    ) -> Started<'a, BoxedRet>;
 
     /// Judges a history by [`Subject::spec`].
     fn judge(&self, history: History<'_>, order: Order) -> Result<(), Violation>;
@@ -54,7 +51,7 @@ pub(crate) trait AnySubject: Send + Sync {
 pub(crate) type Actor = Box<dyn Any + Send>;
 
 /// What an operation answered.
-pub(crate) type Answer = Box<dyn AnyRet>;
+pub(crate) type BoxedRet = Box<dyn AnyRet>;
 
 /// What is asked of an answer of any type.
 pub(crate) trait AnyRet: Any + Debug + Send {}
@@ -62,7 +59,7 @@ pub(crate) trait AnyRet: Any + Debug + Send {}
 impl<Ret: Any + Debug + Send> AnyRet for Ret {}
 
 /// The operations of each participant, with their answers.
-pub(crate) type History<'a> = Vec<Vec<Operation<'a, usize, Answer>>>;
+pub(crate) type History<'a> = Vec<Vec<Invocation<'a, usize, BoxedRet>>>;
 
 /// The subject for so many participants, without its types.
 pub(crate) fn erase<S: Subject>(subject: S, participants: usize) -> Arc<dyn AnySubject> {
@@ -75,20 +72,12 @@ pub(crate) fn erase<S: Subject>(subject: S, participants: usize) -> Arc<dyn AnyS
     })
 }
 
-/// A role without its operations.
+/// A role whose operations have lost their type.
 fn bare<Op>(role: &Role<Op>) -> Role<()> {
-    let bare = |offer: &Offer<Op>| Offer {
-        name: offer.name,
-        op: (),
-        manner: offer.manner,
-        leaves: offer.leaves,
-        alias: offer.alias,
-        staged: offer.staged,
-    };
     Role {
         name: role.name,
-        ops: role.ops.iter().map(bare).collect(),
-        kind: role.kind,
+        ops: role.ops.iter().map(Operation::erased).collect(),
+        symmetry: role.symmetry,
     }
 }
 
@@ -98,7 +87,7 @@ struct Known<S: Subject> {
     bare: Vec<Role<()>>,
 }
 
-impl<S: Subject> AnySubject for Known<S> {
+impl<S: Subject> Alphabet for Known<S> {
     fn roles(&self) -> &[Role<()>] {
         &self.bare
     }
@@ -106,7 +95,9 @@ impl<S: Subject> AnySubject for Known<S> {
     fn follows(&self, who: usize, before: &[Step], next: Step) -> bool {
         self.subject.follows(&self.roles[who], before, next)
     }
+}
 
+impl<S: Subject> AnySubject for Known<S> {
     fn actors(&self) -> Vec<Actor> {
         let actors = self.subject.actors(self.roles.len());
         actors
@@ -120,10 +111,10 @@ impl<S: Subject> AnySubject for Known<S> {
         actor: &'a mut (dyn Any + Send),
         call: Call<'_, usize>,
         value: &dyn Fn() -> Value,
-    ) -> Started<'a, Answer> {
+    ) -> Started<'a, BoxedRet> {
         let actor = actor.downcast_mut().expect("the actor is this subject's");
         let call = known_call(&self.roles, call);
-        erase_answer(self.subject.start(actor, call, value))
+        erase_ret(self.subject.start(actor, call, value))
     }
 
     fn judge(&self, history: History<'_>, order: Order) -> Result<(), Violation> {
@@ -139,32 +130,36 @@ impl<S: Subject> AnySubject for Known<S> {
 // once for all the backends that a subject is over.
 
 fn known_call<'a, Op>(roles: &'a [Role<Op>], call: Call<'_, usize>) -> Call<'a, Op> {
-    let Call { who, index, op } = call;
-    Call {
-        who,
+    let Call {
+        participant,
         index,
-        op: &roles[who].ops[*op].op,
+        op,
+    } = call;
+    Call {
+        participant,
+        index,
+        op: &roles[participant].ops[*op].op,
     }
 }
 
-fn erase_answer<Ret: AnyRet>(started: Started<'_, Ret>) -> Started<'_, Answer> {
+fn erase_ret<Ret: AnyRet>(started: Started<'_, Ret>) -> Started<'_, BoxedRet> {
     match started {
         Started::Done(ret) => Started::Done(Box::new(ret)),
-        Started::Future(future) => Started::future(Answering(future)),
+        Started::Future(future) => Started::future(ErasedFuture(future)),
     }
 }
 
 /// A future whose answer has lost its type. It is no `async` block that awaits
 /// the other, since that would drop it at its answer: its end is for the
 /// participant to say.
-struct Answering<'a, Ret>(Pin<Box<dyn Future<Output = Ret> + Send + 'a>>);
+struct ErasedFuture<'a, Ret>(Pin<Box<dyn Future<Output = Ret> + Send + 'a>>);
 
-impl<Ret: AnyRet> Future for Answering<'_, Ret> {
-    type Output = Answer;
+impl<Ret: AnyRet> Future for ErasedFuture<'_, Ret> {
+    type Output = BoxedRet;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<BoxedRet> {
         let poll = self.0.as_mut().poll(cx);
-        poll.map(|ret| Box::new(ret) as Answer)
+        poll.map(|ret| Box::new(ret) as BoxedRet)
     }
 }
 
@@ -174,7 +169,7 @@ fn judge_known<S: Spec<Ret: 'static>>(
     history: History<'_>,
     order: Order,
 ) -> Result<(), Violation> {
-    let known = |ret: Answer| -> S::Ret {
+    let known = |ret: BoxedRet| -> S::Ret {
         let ret: Box<dyn Any> = ret;
         *ret.downcast().expect("the answer is this subject's")
     };
@@ -184,7 +179,7 @@ fn judge_known<S: Spec<Ret: 'static>>(
         .map(|(operations, role)| {
             operations
                 .into_iter()
-                .map(|operation| Operation {
+                .map(|operation| Invocation {
                     op: &role.ops[*operation.op].op,
                     name: operation.name,
                     record: operation.record,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::plan::Mode;
+use crate::subject::plan::Mode;
 
 /// What it takes to run one execution again. Everything that decides it is in
 /// the token; engines are deterministic, so its number is enough.

@@ -1,0 +1,42 @@
+//! Events: what happens in an execution, recorded only while it is replayed.
+
+use reveille::protocol::{Bits, Passage};
+
+use crate::subject::step::Hook;
+
+/// Something that happened. Recorded only while replaying.
+#[derive(Clone, Debug)]
+pub(crate) struct Event {
+    pub(crate) who: usize,
+    pub(crate) what: What,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    Call(String),
+    Return(String),
+    Poll {
+        polls: usize,
+        waker: usize,
+    },
+    Pending,
+    Suspended,
+    DropFuture,
+    Cancelled,
+    Unwound,
+    Section {
+        lock: usize,
+        passage: Passage,
+        before: Bits,
+        after: Bits,
+    },
+    Waker {
+        hook: Hook,
+        owner: usize,
+        waker: usize,
+    },
+    Unpark {
+        owner: usize,
+    },
+    DropValue(usize),
+}

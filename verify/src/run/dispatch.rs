@@ -1,0 +1,344 @@
+//! Dispatch: programs go to workers in batches, run after run.
+//!
+//! Each worker takes a batch, returns its result, and takes the next. No worker
+//! waits at the end of a run: its last programs and the first of the next run are
+//! executed side by side. After a failure only smaller programs of that run are
+//! dispatched, so that the first program that fails is the one reported.
+//!
+//! Workers are threads of this process ([`Thread`]), or processes
+//! ([`crate::run::process`]).
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::report::{Counterexample, Report};
+use crate::run::watch::{self, Watch};
+use crate::subject::plan::{Engine, Mode};
+use crate::subject::verdict::Verdict;
+
+/// Prepares a run, when its first program is due.
+pub(crate) type Prepare<'a> = &'a (dyn Fn() -> Box<dyn Work> + Sync + 'a);
+
+/// Programs that are ready to be run.
+pub(crate) trait Work: Send + Sync {
+    /// The report of the run before any program was run.
+    fn empty_report(&self) -> Report;
+
+    /// How many programs there are.
+    fn programs(&self) -> usize;
+
+    /// One of them, as text.
+    fn text(&self, program: usize) -> String;
+
+    /// Runs one of them.
+    fn run_one(&self, program: usize) -> BatchResult;
+
+    /// Runs some of them in turn, up to the first that fails. A program that takes
+    /// long is named meanwhile.
+    fn run(&self, programs: Range<usize>) -> BatchResult {
+        let begun = Instant::now();
+        let name = |program, taken: Duration| {
+            let Report {
+                subject,
+                engine,
+                mode,
+                ..
+            } = self.empty_report();
+            eprintln!(
+                "{subject}, {engine}/{mode}: `{}` has been run for {} s. It may have many \
+                 executions; if one of them does not end, a poll in it never returns",
+                self.text(program),
+                taken.as_secs(),
+            );
+        };
+        let mut result = Watch::over(watch::PERIOD, name, |watch| {
+            BatchResult::of(programs, |program| {
+                watch.begins(program);
+                self.run_one(program)
+            })
+        });
+        result.time = begun.elapsed();
+        result
+    }
+}
+
+/// The result of a batch.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct BatchResult {
+    /// How many programs were run.
+    pub(crate) programs: u64,
+    /// How many executions that took.
+    pub(crate) executions: u64,
+    /// Whether a limit cut one of them.
+    pub(crate) cut: bool,
+    /// The first program that failed, by its number, and how.
+    pub(crate) failure: Option<(usize, Counterexample)>,
+    /// How long it took.
+    pub(crate) time: Duration,
+}
+
+impl BatchResult {
+    /// The result of a program whose worker died.
+    pub(crate) fn died(program: usize, how: Counterexample) -> Self {
+        Self {
+            programs: 1,
+            executions: 1,
+            cut: true,
+            failure: Some((program, how)),
+            ..Self::default()
+        }
+    }
+
+    /// The result of programs that are run one by one, up to the first that fails.
+    pub(crate) fn of(programs: Range<usize>, mut run: impl FnMut(usize) -> Self) -> Self {
+        let mut all = Self::default();
+        for program in programs {
+            let one = run(program);
+            all.programs += one.programs;
+            all.executions += one.executions;
+            all.cut |= one.cut;
+            all.time += one.time;
+            all.failure = one.failure;
+            if all.failure.is_some() {
+                break;
+            }
+        }
+        all
+    }
+}
+
+/// Some programs of a run, for one worker.
+#[derive(Clone)]
+pub(crate) struct Batch {
+    /// The number of the run.
+    pub(crate) run: usize,
+    /// The programs of the run.
+    pub(crate) work: Arc<dyn Work>,
+    /// Which of them belong to the batch.
+    pub(crate) programs: Range<usize>,
+}
+
+/// Runs batches.
+pub(crate) trait Worker: Send {
+    /// Runs a batch.
+    fn run(&mut self, batch: &Batch) -> BatchResult;
+}
+
+/// A thread of this process.
+#[derive(Debug)]
+pub(crate) struct Thread;
+
+impl Thread {
+    /// The threads that a mode is run on.
+    ///
+    /// loom maps and unmaps a stack for every thread of every execution, which
+    /// threads of one process do under one lock of the system, each interrupting
+    /// the cores of the others: two of them take longer than one.
+    pub(crate) fn all(mode: Mode) -> Vec<Self> {
+        let number = match mode.engine() {
+            Engine::Loom => 1,
+            _ => cores(),
+        };
+        (0..number).map(|_| Self).collect()
+    }
+}
+
+impl Worker for Thread {
+    fn run(&mut self, batch: &Batch) -> BatchResult {
+        batch.work.run(batch.programs.clone())
+    }
+}
+
+/// How many workers can run side by side.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Progress, for the one that displays it.
+#[derive(Debug)]
+pub(crate) enum Event<'a> {
+    /// A batch is complete: the report so far of the first run that has not ended,
+    /// and how many programs it has.
+    Underway(&'a Report, usize),
+    /// A run has ended: its number, and its report. Runs end in their order.
+    Ended(usize, &'a Report),
+}
+
+/// Runs everything, and returns the report of each run, in their order.
+pub(crate) fn dispatch<W: Worker>(
+    runs: Vec<Prepare<'_>>,
+    workers: Vec<W>,
+    notify: &mut (dyn FnMut(Event<'_>) + Send),
+) -> Vec<Report> {
+    let queue = Queue {
+        state: Mutex::new(State {
+            runs: runs.iter().map(|_| Progress::default()).collect(),
+            current: 0,
+            ended: 0,
+            notify,
+        }),
+        prepare: runs,
+    };
+    std::thread::scope(|scope| {
+        for mut worker in workers {
+            let queue = &queue;
+            scope.spawn(move || {
+                while let Some(batch) = queue.next() {
+                    let result = worker.run(&batch);
+                    queue.complete(&batch, result);
+                }
+            });
+        }
+    });
+    let runs = queue.into_state().runs;
+    let report = |run: Progress| run.report.expect("every run was dispatched");
+    runs.into_iter().map(report).collect()
+}
+
+/// The runs whose programs are not all complete.
+struct Queue<'a> {
+    prepare: Vec<Prepare<'a>>,
+    state: Mutex<State<'a>>,
+}
+
+struct State<'a> {
+    runs: Vec<Progress>,
+    /// The run whose programs are being dispatched.
+    current: usize,
+    /// How many runs have ended.
+    ended: usize,
+    notify: &'a mut (dyn FnMut(Event<'_>) + Send),
+}
+
+/// How far a run has come.
+#[derive(Default)]
+struct Progress {
+    /// Its report so far; `None` before it is prepared.
+    report: Option<Report>,
+    /// Its programs, until it has ended.
+    work: Option<Arc<dyn Work>>,
+    /// The first program that is not dispatched: the failing one after a failure.
+    end: usize,
+    /// How many programs have been dispatched.
+    dispatched: usize,
+    /// How many batches are not complete.
+    outstanding: usize,
+}
+
+/// How many programs make a batch at most: enough that dispatching costs nothing,
+/// and few enough that no worker has much left to do when the others are idle.
+const MAX_BATCH: usize = 64;
+
+impl<'a> Queue<'a> {
+    /// The next batch; `None` when all programs are dispatched.
+    fn next(&self) -> Option<Batch> {
+        let mut state = self.state();
+        while let Some(progress) = state.prepared(&self.prepare) {
+            if let Some((work, programs)) = progress.take() {
+                return Some(Batch {
+                    run: state.current,
+                    work,
+                    programs,
+                });
+            }
+            state.current += 1;
+            state.end_runs();
+        }
+        None
+    }
+
+    /// Adds the result of a batch to its run.
+    fn complete(&self, batch: &Batch, result: BatchResult) {
+        let mut state = self.state();
+        state.runs[batch.run].add(result);
+        state.end_runs();
+        let State {
+            runs,
+            ended,
+            notify,
+            ..
+        } = &mut *state;
+        if let Some(progress) = runs.get(*ended)
+            && let (Some(report), Some(work)) = (&progress.report, &progress.work)
+        {
+            notify(Event::Underway(report, work.programs()));
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<'a>> {
+        self.state
+            .lock()
+            .unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    fn into_state(self) -> State<'a> {
+        self.state
+            .into_inner()
+            .unwrap_or_else(|poison| poison.into_inner())
+    }
+}
+
+impl State<'_> {
+    /// The run whose programs are being dispatched, prepared.
+    fn prepared(&mut self, prepare: &[Prepare<'_>]) -> Option<&mut Progress> {
+        let progress = self.runs.get_mut(self.current)?;
+        if progress.report.is_none() {
+            let work: Arc<dyn Work> = Arc::from(prepare[self.current]());
+            progress.report = Some(work.empty_report());
+            progress.end = work.programs();
+            progress.work = Some(work);
+        }
+        Some(progress)
+    }
+
+    /// Announces the runs that have ended since the last call.
+    fn end_runs(&mut self) {
+        while let Some(progress) = self.runs.get_mut(self.ended)
+            && let Some(report) = &progress.report
+            && progress.outstanding == 0
+            && progress.dispatched >= progress.end
+        {
+            progress.work = None;
+            (self.notify)(Event::Ended(self.ended, report));
+            self.ended += 1;
+        }
+    }
+}
+
+impl Progress {
+    /// Takes a batch: a small one at first, so that an early failure wastes little.
+    fn take(&mut self) -> Option<(Arc<dyn Work>, Range<usize>)> {
+        let begin = self.dispatched;
+        if begin >= self.end {
+            return None;
+        }
+        let number = (begin / 8).clamp(1, MAX_BATCH);
+        self.dispatched = self.end.min(begin + number);
+        self.outstanding += 1;
+        let work = self
+            .work
+            .clone()
+            .expect("a run that is being dispatched has not ended");
+        Some((work, begin..self.dispatched))
+    }
+
+    fn add(&mut self, result: BatchResult) {
+        self.outstanding -= 1;
+        let report = self.report.as_mut().expect("the run is prepared");
+        report.programs += result.programs;
+        report.executions += result.executions;
+        report.seconds += result.time;
+        if result.cut && report.verdict == Verdict::Complete {
+            report.verdict = Verdict::Bounded;
+        }
+        if let Some((index, counterexample)) = result.failure
+            && index < self.end
+        {
+            self.end = index;
+            report.failures = vec![counterexample];
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Roles: what a participant of a program can do.
+
+/// What a participant is, and the operations it can perform.
+#[derive(Clone, Debug)]
+pub struct Role<Op> {
+    /// Its name.
+    pub name: &'static str,
+    /// Its operations.
+    pub ops: Vec<Operation<Op>>,
+    /// Its symmetry class: participants of the same class can be exchanged
+    /// without changing a program.
+    pub symmetry: usize,
+}
+
+/// An operation of a role.
+#[derive(Clone, Debug)]
+pub struct Operation<Op> {
+    /// Its name in programs and tokens: letters, digits and `_`.
+    pub name: &'static str,
+    /// The operation.
+    pub op: Op,
+    /// How it runs.
+    pub kind: OperationKind,
+    /// Whether the participant holds nothing of the primitive afterwards.
+    pub leaves: bool,
+    /// Whether it is only awaited or cancelled, because it is another name for an
+    /// operation that is tried in every polling mode mode.
+    pub alias: bool,
+    /// Whether it waits for one thing after another: it is dropped at the second
+    /// too.
+    pub staged: bool,
+}
+
+/// How an operation runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperationKind {
+    /// It returns without waiting.
+    Immediate,
+    /// It is a future.
+    Async,
+    /// It may block its thread before it returns.
+    Blocking,
+}
+
+impl<Op> Operation<Op> {
+    /// Creates an operation that returns without waiting.
+    pub const fn immediate(name: &'static str, op: Op) -> Self {
+        Self::new(name, op, OperationKind::Immediate)
+    }
+
+    /// Creates an operation that is a future.
+    pub const fn future(name: &'static str, op: Op) -> Self {
+        Self::new(name, op, OperationKind::Async)
+    }
+
+    /// Creates an operation that may block its thread.
+    pub const fn blocking(name: &'static str, op: Op) -> Self {
+        Self::new(name, op, OperationKind::Blocking)
+    }
+
+    const fn new(name: &'static str, op: Op, kind: OperationKind) -> Self {
+        Self {
+            name,
+            op,
+            kind,
+            leaves: false,
+            alias: false,
+            staged: false,
+        }
+    }
+
+    /// Declares that the operation is another name for one that the role has
+    /// already. It is awaited and cancelled, and not run in the other polling
+    /// modes.
+    #[must_use]
+    pub const fn alias(mut self) -> Self {
+        self.alias = true;
+        self
+    }
+
+    /// Declares that the operation waits for one thing after another.
+    #[must_use]
+    pub const fn staged(mut self) -> Self {
+        self.staged = true;
+        self
+    }
+
+    /// Declares that the participant holds nothing of the primitive afterwards.
+    #[must_use]
+    pub const fn leaving(mut self) -> Self {
+        self.leaves = true;
+        self
+    }
+
+    /// The operation without its type.
+    pub(crate) fn erased(&self) -> Operation<()> {
+        Operation {
+            name: self.name,
+            op: (),
+            kind: self.kind,
+            leaves: self.leaves,
+            alias: self.alias,
+            staged: self.staged,
+        }
+    }
+}
