@@ -448,9 +448,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     #[inline]
     pub fn try_write(&self) -> Result<RwLockWriteGuard<'_, T, B>, TryLockError> {
         match Guard::try_new(self) {
-            Some(guard) => Ok(RwLockWriteGuard {
-                guard: guard.narrow(),
-            }),
+            Some(guard) => Ok(RwLockWriteGuard { guard }),
             None => Err(TryLockError(())),
         }
     }
@@ -558,9 +556,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     #[cfg_attr(feature = "locations", track_caller)]
     pub fn try_upgradable_read(&self) -> Result<RwLockUpgradableReadGuard<'_, T, B>, TryLockError> {
         match Guard::try_new(self) {
-            Some(guard) => Ok(RwLockUpgradableReadGuard {
-                guard: guard.narrow(),
-            }),
+            Some(guard) => Ok(RwLockUpgradableReadGuard { guard }),
             None => Err(TryLockError(())),
         }
     }
@@ -719,7 +715,7 @@ guard_future! {
 guard_future! {
     /// The future of [`RwLockUpgradableReadGuard::upgrade`].
     Upgrade['a, T: ?Sized, B: Backend = DefaultBackend]['a, T, B]:
-        UpgradeGuard<T, &'a Core<B>>, "RwLockUpgradableReadGuard::upgrade"
+        UpgradeGuard<T, &'a RwLock<T, B>>, "RwLockUpgradableReadGuard::upgrade"
             => RwLockWriteGuard<'a, T, B>
 }
 
@@ -752,7 +748,7 @@ pub struct OwnedRwLockReadGuard<T: ?Sized, U: ?Sized = T, B: Backend = DefaultBa
 /// A guard that is leaked keeps the lock locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct RwLockWriteGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
-    guard: Guard<T, &'a Core<B>, All>,
+    guard: Guard<T, &'a RwLock<T, B>, All>,
 }
 
 /// The lock of a part of the value, held for writing: unlocked when dropped.
@@ -786,7 +782,7 @@ pub struct OwnedRwLockMappedWriteGuard<T: ?Sized, U: ?Sized = T, B: Backend = De
 /// good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct RwLockUpgradableReadGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
-    guard: Guard<T, &'a Core<B>, Half>,
+    guard: Guard<T, &'a RwLock<T, B>, Half>,
 }
 
 /// A lock in an `Arc`, held for reading with the right to write: unlocked when
@@ -1020,7 +1016,9 @@ impl<'a, T: ?Sized, B: Backend> RwLockWriteGuard<'a, T, B> {
     /// assert_eq!(lock.into_inner(), 8);
     /// ```
     pub fn into_mapped(this: Self) -> RwLockMappedWriteGuard<'a, T, B> {
-        RwLockMappedWriteGuard { guard: this.guard }
+        RwLockMappedWriteGuard {
+            guard: this.guard.narrow(),
+        }
     }
 
     /// Goes on reading, and lets others read. Nobody writes in between.
@@ -1038,7 +1036,7 @@ impl<'a, T: ?Sized, B: Backend> RwLockWriteGuard<'a, T, B> {
     /// ```
     pub fn downgrade(self) -> RwLockReadGuard<'a, T, B> {
         RwLockReadGuard {
-            guard: self.guard.downgrade(),
+            guard: self.guard.downgrade().narrow(),
         }
     }
 
@@ -1423,7 +1421,7 @@ impl<'a, T: ?Sized, B: Backend> RwLockUpgradableReadGuard<'a, T, B> {
     /// ```
     pub fn downgrade(this: Self) -> RwLockReadGuard<'a, T, B> {
         RwLockReadGuard {
-            guard: this.guard.downgrade(),
+            guard: this.guard.downgrade().narrow(),
         }
     }
 }

@@ -493,3 +493,40 @@ fn threads_that_read_write_and_upgrade_add_up() {
     assert_eq!(reads.into_inner(), 2 * ROUNDS);
     assert_eq!(lock.into_inner(), 4 * ROUNDS);
 }
+
+/// Guards that another kind comes out of, on another thread than that of their
+/// lock's other readers. Programs with values that this is not for are refused:
+/// `rustc/refused`.
+#[test]
+fn guards_change_their_mode_on_another_thread() {
+    let lock = RwLock::new(vec![1]);
+    for round in 0..100 {
+        let mut writes = lock.try_write().expect("nobody holds it");
+        writes.push(round);
+        thread::scope(|scope| {
+            let reads = scope.spawn(move || {
+                let looks = RwLockWriteGuard::downgrade_to_upgradable(writes);
+                looks.len()
+            });
+            let mut seen = 0;
+            while seen == 0 {
+                seen = lock.try_read().map_or(0, |values| values.len());
+            }
+            assert_eq!(reads.join().expect("it reads"), seen);
+        });
+
+        let looks = lock.try_upgradable_read().expect("nobody else looks");
+        let beside = lock.try_read().expect("beside it");
+        thread::scope(|scope| {
+            let writes = scope.spawn(move || {
+                let upgrade = RwLockUpgradableReadGuard::upgrade(looks);
+                let mut values = reveille_executor::block_on(upgrade);
+                values.push(round);
+                RwLockWriteGuard::downgrade(values).len()
+            });
+            let before = beside.len();
+            drop(beside);
+            assert_eq!(writes.join().expect("it writes"), before + 1);
+        });
+    }
+}

@@ -304,11 +304,14 @@ pub struct Guard<V: ?Sized, H: Hold, S: Share> {
     value_type: PhantomData<*mut V>,
 }
 
-// SAFETY: such a guard is a `&mut V`, and what it holds.
+// SAFETY: such a guard is a `&mut V`, and what it holds. It becomes a `&V` beside
+// others only where it holds the lock itself (`downgrade`): a pointer to a value
+// of `Together` is `Send` only if the value is `Sync`.
 unsafe impl<V: ?Sized + Send, H: Hold + Send> Send for Guard<V, H, All> {}
+// SAFETY: such a guard is a `&V`, becomes a `&mut V` when it is upgraded, and what
+// it holds.
+unsafe impl<V: ?Sized + Send + Sync, H: Hold + Send> Send for Guard<V, H, Half> {}
 // SAFETY: such a guard is a `&V`, and what it holds.
-unsafe impl<V: ?Sized + Sync, H: Hold + Send> Send for Guard<V, H, Half> {}
-// SAFETY: as above.
 unsafe impl<V: ?Sized + Sync, H: Hold + Send> Send for Guard<V, H, One> {}
 // SAFETY: a guard that is shared is a `&V`, and what it holds.
 unsafe impl<V: ?Sized + Sync, H: Hold + Sync, S: Share> Sync for Guard<V, H, S> {}
@@ -361,8 +364,11 @@ impl<V: ?Sized, H: Hold, S: Share> Guard<V, H, S> {
     }
 
     /// Keeps a smaller share, and gives the rest back.
+    ///
+    /// Only of a guard that holds the lock itself: see its `Send`.
     pub(crate) fn downgrade<L: Share>(self) -> Guard<V, H, L>
     where
+        H: Pointer<Value = V, Access = Together>,
         S: Contains<L>,
     {
         let (value, hold, held) = self.into_parts();
@@ -463,7 +469,7 @@ impl<V: ?Sized, H: Hold> Guard<V, H, All> {
     }
 }
 
-impl<V: ?Sized, H: Hold> Guard<V, H, All> {
+impl<V: ?Sized, H: Pointer<Value = V, Access = Together>> Guard<V, H, All> {
     /// Keeps one permit, over a part of the value.
     pub(crate) fn downgrade_map<W: ?Sized>(
         self,
@@ -485,7 +491,7 @@ impl<V: ?Sized, H: Hold> Guard<V, H, All> {
     }
 }
 
-impl<V: ?Sized, H: Hold> Guard<V, H, Half> {
+impl<V: ?Sized, H: Pointer<Value = V, Access = Together>> Guard<V, H, Half> {
     /// Takes the rest of the permits, if they are there, whoever waits for some.
     pub(crate) fn try_upgrade(self) -> Result<Guard<V, H, All>, Self> {
         let core = self.hold.core();
@@ -666,13 +672,13 @@ fn polled_again(name: &str) -> ! {
 
 /// Somebody who waits for a [`Guard`] of [`All`], with one of [`Half`].
 #[must_use = "nothing is acquired unless it is polled"]
-pub struct UpgradeGuard<V: ?Sized, H: Hold> {
+pub struct UpgradeGuard<V: ?Sized, H: Pointer<Value = V, Access = Together>> {
     /// None once it has been ready.
     guard: Option<Guard<V, H, Half>>,
     acquiring: Acquiring,
 }
 
-impl<V: ?Sized, H: Hold> UpgradeGuard<V, H> {
+impl<V: ?Sized, H: Pointer<Value = V, Access = Together>> UpgradeGuard<V, H> {
     #[cfg_attr(feature = "locations", track_caller)]
     pub(crate) fn new(guard: Guard<V, H, Half>) -> Self {
         Self {
@@ -682,9 +688,9 @@ impl<V: ?Sized, H: Hold> UpgradeGuard<V, H> {
     }
 }
 
-impl<V: ?Sized, H: Hold> Unpin for UpgradeGuard<V, H> {}
+impl<V: ?Sized, H: Pointer<Value = V, Access = Together>> Unpin for UpgradeGuard<V, H> {}
 
-impl<V: ?Sized, H: Hold> UpgradeGuard<V, H> {
+impl<V: ?Sized, H: Pointer<Value = V, Access = Together>> UpgradeGuard<V, H> {
     /// Polls for the guard, as the operation `name`. Ready once.
     ///
     /// # Panics
@@ -708,7 +714,7 @@ impl<V: ?Sized, H: Hold> UpgradeGuard<V, H> {
     }
 }
 
-impl<V: ?Sized, H: Hold> Drop for UpgradeGuard<V, H> {
+impl<V: ?Sized, H: Pointer<Value = V, Access = Together>> Drop for UpgradeGuard<V, H> {
     fn drop(&mut self) {
         if let Some(guard) = &self.guard {
             let Core { permits, all, .. } = guard.hold.core();
@@ -744,7 +750,7 @@ impl<P: Pointer, S: Of<P::Access>> fmt::Debug for AcquireGuard<P, S> {
     }
 }
 
-impl<V: ?Sized, H: Hold> fmt::Debug for UpgradeGuard<V, H> {
+impl<V: ?Sized, H: Pointer<Value = V, Access = Together>> fmt::Debug for UpgradeGuard<V, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UpgradeGuard").finish_non_exhaustive()
     }

@@ -1,0 +1,23 @@
+//! An upgradable guard can become a write guard: where it is sent to, the value can be
+//! taken out, and a guard of the standard library's mutex be dropped.
+// error: E0277
+use std::sync::Mutex;
+use std::thread;
+
+use reveille::{RwLock, RwLockUpgradableReadGuard};
+
+fn main() {
+    #[cfg(refused)]
+    let owner = Mutex::new(1);
+    #[cfg(refused)]
+    let value = owner.lock().unwrap();
+    #[cfg(not(refused))]
+    let (owner, value) = (Mutex::new(1), 1);
+
+    let lock = RwLock::new(Some(value));
+    let looks = lock.try_upgradable_read().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(move || RwLockUpgradableReadGuard::try_upgrade(looks).unwrap().take());
+    });
+    drop((lock, owner));
+}
