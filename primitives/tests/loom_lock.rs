@@ -431,7 +431,9 @@ mod faults {
     /// Loom's atomics with a fault.
     struct Faulty<const FAULT: u8>;
 
-    impl<const FAULT: u8> Atomics for Faulty<FAULT> {
+    // SAFETY: none: that the promise is broken is what the models have to find.
+    #[allow(unsafe_code, reason = "the faults break the promise on purpose")]
+    unsafe impl<const FAULT: u8> Atomics for Faulty<FAULT> {
         type Word = FaultyWord<FAULT>;
         type Cell<T> = LoomCell<T>;
         type Lot = FaultyLot<FAULT>;
@@ -508,22 +510,28 @@ mod faults {
 
     struct FaultyLot<const FAULT: u8>(LoomLot);
 
+    #[allow(unsafe_code, reason = "to pass the caller's promise on")]
     impl<const FAULT: u8> Lot<FaultyWord<FAULT>> for FaultyLot<FAULT> {
         fn new() -> Self {
             Self(Lot::<LoomStep>::new())
         }
 
-        fn park(&self, word: &FaultyWord<FAULT>, validate: impl FnOnce() -> bool) {
-            self.0
-                .park(&word.0, || FAULT == VALIDATES_NOT || validate());
+        unsafe fn park(&self, word: &FaultyWord<FAULT>, validate: impl FnOnce() -> bool) {
+            let validate = || FAULT == VALIDATES_NOT || validate();
+            // SAFETY: the caller's promise is the one asked for.
+            unsafe { self.0.park(&word.0, validate) };
         }
 
-        fn unpark_one(&self, word: &FaultyWord<FAULT>, f: impl FnOnce(bool)) {
+        unsafe fn unpark_one(&self, word: &FaultyWord<FAULT>, f: impl FnOnce(bool)) {
+            let unparked = |more: bool| match FAULT {
+                SAYS_NO_MORE => f(false),
+                UNLOCKS_NOT => {}
+                _ => f(more),
+            };
             match FAULT {
-                FORGETS => f(true),
-                SAYS_NO_MORE => self.0.unpark_one(&word.0, |_| f(false)),
-                UNLOCKS_NOT => self.0.unpark_one(&word.0, |_| {}),
-                _ => self.0.unpark_one(&word.0, f),
+                FORGETS => unparked(true),
+                // SAFETY: the caller's promise is the one asked for.
+                _ => unsafe { self.0.unpark_one(&word.0, unparked) },
             }
         }
     }

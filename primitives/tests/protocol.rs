@@ -13,8 +13,8 @@ use std::thread;
 use std::time::Duration;
 
 use reveille::protocol::{
-    Backend, Bits, Local, Loom, LoomWord, Native, Observed, Observer, Passage, SharedBackend,
-    Shuttle, Spin, StateLock, StdPark, WakeList, WakerSlot,
+    Backend, Bits, Local, Loom, LoomWord, Native, Observed, Observer, Passage, SETTLED, Settled,
+    SharedBackend, Shuttle, Spin, StateLock, StdPark, Waiters, WakeList, WakerSlot,
 };
 
 use support::probe::{Event, Probe};
@@ -52,6 +52,11 @@ macro_rules! on_every_backend {
             }
 
             #[test]
+            fn on_observed_local() {
+                returns(stringify!($test), super::$test::<Observed<Local, Unmoved>>);
+            }
+
+            #[test]
             fn on_loom() {
                 returns(stringify!($test), || model(super::$test::<Loom>));
             }
@@ -80,6 +85,10 @@ on_every_backend![
     an_exclusive_borrow_needs_no_section,
     a_panic_in_a_section_leaves_what_it_left_and_the_lock_free,
     a_panic_in_an_update_changes_nothing,
+    a_section_within_an_update_has_the_update_run_again,
+    an_update_within_an_update_has_the_outer_run_again,
+    a_section_within_an_update_that_leaves_the_bits_goes_unnoticed,
+    a_value_settled_within_an_update_stays_settled,
     debug_output_shows_the_bits,
     // Wakers that come in.
     a_poll_clones_its_waker_once_and_outside,
@@ -200,6 +209,147 @@ fn a_panic_in_an_update_changes_nothing<B: Backend>() {
     assert_eq!(message.as_deref(), Some("in an update"));
     assert_eq!(lock.update(|_| Some(self::B)), Ok(A));
     lock.with(|section| assert_eq!((*section.bits, *section.state), (self::B, 1)));
+}
+
+/// Whatever the backend: the closure of an update runs outside the section.
+fn a_section_within_an_update_has_the_update_run_again<B: Backend>() {
+    let lock = StateLock::<u32, B>::new_in(Bits::EMPTY, 1);
+    let mut found = Vec::new();
+    let result = lock.update(|bits| {
+        found.push(bits);
+        if found.len() == 1 {
+            lock.with(|section| {
+                section.bits.insert(A);
+                *section.state += 1;
+            });
+        }
+        Some(bits | self::B)
+    });
+    assert_eq!((result, found), (Ok(A), vec![Bits::EMPTY, A]));
+    lock.with(|section| assert_eq!((*section.bits, *section.state), (A | self::B, 2)));
+}
+
+fn an_update_within_an_update_has_the_outer_run_again<B: Backend>() {
+    let lock = StateLock::<u32, B>::new_in(Bits::EMPTY, 1);
+    for within in [
+        |lock: &StateLock<u32, B>| lock.update(|bits| Some(bits | A)).is_ok(),
+        |lock: &StateLock<u32, B>| lock.exchange(Bits::EMPTY, A).is_ok(),
+    ] {
+        lock.update(|_| Some(Bits::EMPTY)).expect("it is replaced");
+        let mut found = Vec::new();
+        let result = lock.update(|bits| {
+            found.push(bits);
+            assert!(found.len() > 1 || within(&lock), "it is free");
+            Some(bits | self::B)
+        });
+        assert_eq!((result, found), (Ok(A), vec![Bits::EMPTY, A]));
+        assert_eq!(lock.load(), A | self::B);
+    }
+}
+
+fn a_section_within_an_update_that_leaves_the_bits_goes_unnoticed<B: Backend>() {
+    let lock = StateLock::<u32, B>::new_in(A, 1);
+    let mut entered = 0;
+    let result = lock.update(|bits| {
+        lock.with(|section| *section.state += 1);
+        assert_eq!(lock.load(), A);
+        entered += 1;
+        Some(bits | self::B)
+    });
+    assert_eq!(result, Ok(A));
+    lock.with(|section| assert_eq!((*section.bits, *section.state), (A | self::B, 1 + entered)));
+}
+
+/// If the update stored what it made of the bits before, the value would be
+/// written a second time under the reference to it.
+fn a_value_settled_within_an_update_stays_settled<B: Backend>() {
+    let settled = Settled::<String, Waiters<()>, B>::new_in(Waiters::new());
+    let mut shared = None;
+    let result = settled.update(|bits| {
+        if let Ok(value) = settled.settle("first".to_owned(), |_| Some(Bits::EMPTY)) {
+            shared = Some(value);
+        }
+        Some(bits | self::B)
+    });
+    assert_eq!(result, Ok(SETTLED));
+    let refused = settled.settle("second".to_owned(), |_| Some(Bits::EMPTY));
+    assert_eq!(refused, Err(("second".to_owned(), SETTLED | self::B)));
+    assert_eq!(shared.map(String::as_str), Some("first"));
+    assert_eq!(settled.get().map(String::as_str), Some("first"));
+}
+
+/// Also where the lock is held by another thread when the closure has run: it is
+/// not run under the lock, where the section within it would wait for itself.
+#[test]
+fn a_section_within_an_update_that_waits_for_another_thread() {
+    fn enters<B: SharedBackend>() {
+        let lock = StateLock::<u32, B>::new_in(Bits::EMPTY, 1);
+        let held = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let holder = scope.spawn(|| {
+                lock.with(|section| {
+                    held.store(true, Ordering::Release);
+                    thread::sleep(Duration::from_millis(20));
+                    section.bits.insert(A);
+                });
+            });
+            while !held.load(Ordering::Acquire) {
+                thread::yield_now();
+            }
+            let mut runs = 0;
+            let result = lock.update(|bits| {
+                runs += 1;
+                if runs > 1 {
+                    lock.with(|section| *section.state += 1);
+                }
+                Some(bits | self::B)
+            });
+            holder.join().expect("the holder does not panic");
+            assert_eq!((result, lock.load()), (Ok(A), A | self::B));
+        });
+    }
+    returns("over Native", enters::<Native>);
+    returns("over Spin", enters::<Spin>);
+}
+
+/// A section within a `with` never begins. One thread and the checkers tell so; a
+/// lock of threads waits for itself.
+#[test]
+fn a_section_within_a_with_panics_where_it_is_seen() {
+    fn within<B: Backend>(nested: fn(&StateLock<u32, B>)) -> Option<String> {
+        let lock = StateLock::<u32, B>::new_in(A, 1);
+        let message = panic_of(|| lock.with(|_| nested(&lock)));
+        lock.with(|section| assert_eq!((*section.bits, *section.state), (A, 1)));
+        message
+    }
+    let sections: [fn(&StateLock<u32, Local>); 3] = [
+        |lock| lock.with(|_| ()),
+        |lock| _ = lock.update(Some),
+        |lock| _ = lock.exchange(A, self::B),
+    ];
+    for nested in sections {
+        let message = within(nested).expect("it panics");
+        let says = "a section of a `Local` lock began within another of the same lock";
+        assert!(message.starts_with(says), "{message}");
+    }
+    // A look is no section that another could be in the way of.
+    assert_eq!(within::<Local>(|lock| assert_eq!(lock.load(), A)), None);
+    assert_eq!(within::<Local>(|lock| _ = lock.update(|_| None)), None);
+
+    shuttle::check_random(
+        || {
+            let message = within::<Shuttle>(|lock| lock.with(|_| ())).expect("it panics");
+            assert!(message.contains("it already holds"), "{message}");
+        },
+        1,
+    );
+    let deadlock = panic_of(|| {
+        model(|| {
+            let lock = StateLock::<u32, Loom>::new_in(A, 1);
+            lock.with(|_| lock.with(|_| ()));
+        });
+    });
+    assert!(deadlock.is_some_and(|message| message.starts_with("deadlock")));
 }
 
 fn debug_output_shows_the_bits<B: Backend>() {

@@ -21,9 +21,13 @@ pub trait Backend: Sized + 'static {
 ///
 /// # Safety
 ///
-/// The promises of [`RawStateLock`] hold between threads: a lock with a state
-/// that is `Send` may be shared, and what may be sent of one thread's cells may
-/// be sent to another.
+/// - The promises of [`RawStateLock`] hold between threads: a lock whose state is
+///   `Send` may be sent to another thread, and used by several at once.
+/// - A cell whose value is `Send` may be sent to another thread. Several threads may
+///   use one cell at once, each by [`with`](Cell::with) or
+///   [`with_mut`](Cell::with_mut), for as long as the accesses that they make through
+///   the pointers do not race: reads beside reads, or a write that happens after all
+///   accesses before it.
 pub unsafe trait SharedBackend: Backend {}
 
 /// A backend on which a thread can block.
@@ -36,16 +40,26 @@ pub trait BlockingBackend: SharedBackend {
 ///
 /// # Safety
 ///
-/// The pointers given out are to the one value of the cell, valid and aligned,
-/// for as long as the closure runs.
+/// - The pointers given out are to the one value of the cell, aligned, and valid for
+///   reads and writes. They stay so after the closure has returned, until the cell is
+///   moved, dropped or borrowed exclusively.
+/// - The cell itself never accesses the value through a shared borrow. So neither
+///   `with` nor `with_mut` is an access, on whatever thread it is called: accesses are
+///   what the caller does through the pointers, and that they do not conflict is the
+///   caller's part.
+/// - Dropping the cell drops its value.
 pub unsafe trait Cell<T> {
     /// A cell with a value.
     fn new(value: T) -> Self;
 
-    /// A read, or any number at the same time.
+    /// Lends a pointer for a read, beside any number of others.
+    ///
+    /// A checker may panic where a write is under way.
     fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R;
 
-    /// A write, and nothing else at the same time.
+    /// Lends a pointer for a write, beside no other access.
+    ///
+    /// A checker may panic where another access is under way.
     fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R;
 }
 
@@ -78,7 +92,8 @@ pub type DefaultBackend = super::Native;
 #[cfg(all(not(loom), not(feature = "std")))]
 pub type DefaultBackend = super::Spin;
 
-// SAFETY: `UnsafeCell::get` points to the one value of the cell.
+// SAFETY: `UnsafeCell::get` is the address of the value, which stands in the cell, and
+// accesses nothing. The cell drops its value.
 unsafe impl<T> Cell<T> for UnsafeCell<T> {
     #[inline]
     fn new(value: T) -> Self {

@@ -142,7 +142,9 @@ impl<B: Backend> Bell<B> {
     #[inline]
     unsafe fn holds(&self, waker: &Waker) -> bool {
         self.waker.with(|cell| {
-            // SAFETY: the cell is written by the waiter only, which is here.
+            // SAFETY: the cell is written by the waiter only, which is here. A
+            // section of another thread may be taking the waker at this moment: a
+            // read beside this one.
             let held = unsafe { &*cell };
             // SAFETY: a waker has been put, and taking it left its two
             // pointers in place; to compare is all that is done with them.

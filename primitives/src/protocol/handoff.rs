@@ -165,7 +165,8 @@ impl<T, B: Backend> Deref for SlotPointer<'_, T, B> {
 
     #[inline]
     fn deref(&self) -> &Self::Target {
-        // SAFETY: the place is borrowed for `'a`.
+        // SAFETY: the pointer came from a `&'a mut` of the place, and each end lives
+        // within `'a`; both ends use it by shared borrow only.
         unsafe { self.handoff.as_ref() }
     }
 }
@@ -186,10 +187,12 @@ unsafe impl<T: Send, B: SharedBackend> Send for SlotPointer<'_, T, B> {}
 unsafe impl<T: Send, B: SharedBackend> Sync for SlotPointer<'_, T, B> {}
 
 // SAFETY: the value goes from one thread to another and is never shared (its
-// cell belongs to one side at a time, invariant 1), so `T: Send` is enough; the
-// rest stands under the lock.
+// cell belongs to one side at a time, invariant 1), so `T: Send` is enough, and the
+// accesses to its cell do not race, as `SharedBackend` asks. Neither do those to the
+// cells of the bells, by the contract of `Bell::wait`. The rest is the lock.
 unsafe impl<T: Send, B: SharedBackend> Sync for Handoff<T, B> {}
-// SAFETY: owning a handoff is owning its lock and its value.
+// SAFETY: its lock and its cells may be sent, as `SharedBackend` promises of a state
+// and of values that are `Send`.
 unsafe impl<T: Send, B: SharedBackend> Send for Handoff<T, B> {}
 
 impl<T, B: Backend> Handoff<T, B> {

@@ -35,8 +35,10 @@ impl<S> StateLock<S, Local> {
     }
 }
 
-/// Bits and a state of one thread. A section within a section, which the typed
-/// lock rules out, panics.
+/// Bits and a state of one thread.
+///
+/// A section within the closure of a `with` panics. One within the closure of an
+/// `update` runs, and the closure runs again if that section has replaced the bits.
 #[derive(Debug)]
 pub struct LocalLock<S> {
     bits: Cell<Bits>,
@@ -57,11 +59,16 @@ impl Drop for Held<'_> {
     }
 }
 
-// SAFETY: exclusion: the lock is not `Sync`, so only one thread reaches it, and
-// on it the `RefCell` refuses a section within another; `update` runs no code
-// between its load and its store but `f`, whose outcome a section within `f`
-// would make stale, and `f` is the primitive's own. Visibility and last access
-// are those of one thread.
+/// The message of a section that cannot begin: another one runs on this thread,
+/// further up the stack.
+const WITHIN_ANOTHER: &str = "a section of a `Local` lock began within another of the same lock: \
+    leave the first one before the second";
+
+// SAFETY: exclusion: the lock is not `Sync`, so only one thread reaches it. On that
+// thread, the `RefCell` refuses a `with` within a `with`, and `update` asks it before
+// it stores. An `update` runs no code between its comparison and its store, and stores
+// only if the bits are those that its closure was given: a section within the closure
+// has then left them as they were. Visibility and last access are those of one thread.
 unsafe impl<S> RawStateLock<S> for LocalLock<S> {
     fn new(bits: Bits, state: S) -> Self {
         Self {
@@ -72,19 +79,26 @@ unsafe impl<S> RawStateLock<S> for LocalLock<S> {
 
     #[inline]
     fn update(&self, mut f: impl FnMut(Bits) -> Option<Bits>) -> Result<Bits, Bits> {
-        let old = self.bits.get();
-        match f(old) {
-            Some(new) => {
+        loop {
+            let old = self.bits.get();
+            let Some(new) = f(old) else {
+                return Err(old);
+            };
+            assert!(self.state.try_borrow_mut().is_ok(), "{WITHIN_ANOTHER}");
+            // Otherwise a section within `f` has replaced them: `f` runs again, as over
+            // a lock of threads.
+            if self.bits.get() == old {
                 self.bits.set(new);
-                Ok(old)
+                return Ok(old);
             }
-            None => Err(old),
         }
     }
 
     #[inline]
     fn with<R>(&self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
-        let mut state = self.state.borrow_mut();
+        let Ok(mut state) = self.state.try_borrow_mut() else {
+            panic!("{WITHIN_ANOTHER}")
+        };
         let mut held = Held {
             bits: self.bits.get(),
             lock: &self.bits,

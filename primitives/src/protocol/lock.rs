@@ -19,16 +19,26 @@ use super::{
 ///
 /// Sections exclude one another, and each happens after the one before it:
 ///
-/// - no two closures given to `update`, `with` or `store` run at the same
-///   time, except that the closure of an `update` may run while another
-///   section runs if its outcome is then not stored;
-/// - what `update` and `exchange` answer `Ok` for, and what `with` leaves, is what the next
-///   section finds, and the writes made before a section ended are visible to
-///   whoever enters the next one or sees its bits, by `load` or as what `update` or
-///   `exchange` answers, `Err` included;
-/// - nothing of the lock is accessed after another thread can have entered a
-///   section that follows: whoever learns from the bits that it is the last
+/// - While the closure of a `with` runs, no other closure of a `with` runs, and no
+///   `update`, `exchange` or `store` replaces the bits. The state is borrowed by that
+///   closure alone.
+/// - The closure of an `update` runs outside every section: it excludes nothing. What
+///   it returned is stored in one step with a comparison that has found the bits to be
+///   those it was given; where they are others, the closure runs again. So a section
+///   may be entered within that closure, on the same thread too. An `exchange` compares
+///   and stores likewise.
+/// - What `update` and `exchange` return `Ok` for, and what `with` leaves, also by a
+///   panic, is what the next section finds. The writes made before a section ended are
+///   visible to a thread that enters the next one or sees its bits, by `load` or as what
+///   `update` or `exchange` returns, `Err` included.
+/// - Nothing of the lock is accessed after another thread can have entered a
+///   section that follows: a thread that learns from the bits that it is the last
 ///   user may free the lock at once.
+/// - A lock owns its state: to drop the lock is to drop the state, and `get_mut` gives
+///   exclusive access to it.
+///
+/// A section within the closure of a `with` of the same lock never begins: a lock of
+/// threads waits for itself, `Local` and the checkers panic.
 pub unsafe trait RawStateLock<S> {
     /// A lock, unlocked.
     fn new(bits: Bits, state: S) -> Self;
@@ -36,7 +46,8 @@ pub unsafe trait RawStateLock<S> {
     /// A section that needs only the bits: replaces them by what `f` answers,
     /// and returns the bits it found; changes nothing where `f` answers `None`.
     ///
-    /// `f` may run more than once; only the last run counts.
+    /// `f` may run more than once, and sections may run between its return and the
+    /// comparison with the bits it was given; only the last run counts.
     ///
     /// Where `f` answers `None`, nothing is published either: what was written before
     /// need not be visible to the sections that follow. Who has something to make
@@ -154,6 +165,9 @@ impl<S, B: Backend> StateLock<S, B> {
     ///
     /// Where `f` answers `None` it is a look, which tells those who come later
     /// nothing: see [`RawStateLock::update`].
+    ///
+    /// `f` runs outside the lock. It may enter sections of this lock, and runs again
+    /// where one of them, or of another thread, has replaced the bits.
     ///
     /// # Errors
     ///
@@ -364,10 +378,10 @@ impl<S, B: Backend> Drop for Rounds<'_, S, B> {
     }
 }
 
-// SAFETY: the state is reached only in sections (or by `&mut`), and those of a
-// shared backend exclude one another between threads.
+// SAFETY: `SharedBackend` promises that several threads may use a lock whose state is
+// `Send`. No state is shared: each section borrows it exclusively.
 unsafe impl<S: Send, B: SharedBackend> Sync for StateLock<S, B> {}
-// SAFETY: owning the lock is owning its state.
+// SAFETY: `SharedBackend` promises that a lock whose state is `Send` may be sent.
 unsafe impl<S: Send, B: SharedBackend> Send for StateLock<S, B> {}
 
 impl<S, B: Backend> fmt::Debug for StateLock<S, B> {

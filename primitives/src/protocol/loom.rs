@@ -12,6 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use loom::sync::atomic::AtomicUsize;
 use loom::sync::{Condvar, Mutex};
 
+use super::stepped::SteppedBits;
 use super::word::{Atomics, Lot, Word, WordLock, ordering};
 use super::{Backend, Bits, BlockingBackend, Cell, Park, RawStateLock, SharedBackend};
 
@@ -24,7 +25,8 @@ impl Backend for Loom {
     type Cell<T> = LoomCell<T>;
 }
 
-// SAFETY: loom's mutex is for its threads, which are all on one of the system's.
+// SAFETY: loom's threads are the threads that use its locks and cells (elsewhere they
+// panic), and all threads of a model run on one thread of the system.
 unsafe impl SharedBackend for Loom {}
 
 impl BlockingBackend for Loom {
@@ -49,35 +51,46 @@ impl BlockingBackend for LoomWord {
 }
 
 /// Bits and a state under a `loom::sync::Mutex`.
+///
+/// The bits stand beside the mutex, so that an update can release it before its
+/// closure runs: a section within the closure is then legal, as over a lock of
+/// threads.
 #[derive(Debug)]
-pub struct LoomLock<S>(Mutex<(Bits, S)>);
+pub struct LoomLock<S> {
+    bits: SteppedBits,
+    state: Mutex<S>,
+}
 
 impl<S> LoomLock<S> {
     /// A panic goes on once the lock is released. Passing through the guard it
     /// would poison the mutex, which loom then unwraps.
     fn section<R>(&self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
-        let mut guard = self.0.lock().expect("no panic passes the guard");
-        let (bits, state) = &mut *guard;
-        let result = catch_unwind(AssertUnwindSafe(|| f(bits, state)));
+        let mut guard = self.state.lock().expect("no panic passes the guard");
+        let mut taken = self.bits.take();
+        let result = catch_unwind(AssertUnwindSafe(|| f(&mut taken.bits, &mut guard)));
+        drop(taken);
         drop(guard);
         result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 }
 
-// SAFETY: the mutex gives exclusion and visibility. Last access: loom runs one
-// thread at a time and switches only where an access begins; from the release
-// on, `MutexGuard::drop` has no such place.
+// SAFETY: all threads of a model run on one thread of the system, and loom switches
+// between them only where an access begins; `MutexGuard::drop` has no such place.
+// Exclusion: a `with` has the mutex while its closure runs. An `update` compares and
+// stores without a switch between the two, and not while a `with` has the bits.
+// Visibility: a section takes the mutex and releases it; what follows in an `update` is
+// one step with the release. Last access: the release, and in an `update` the store, are
+// not followed by any before a switch.
 unsafe impl<S> RawStateLock<S> for LoomLock<S> {
     fn new(bits: Bits, state: S) -> Self {
-        Self(Mutex::new((bits, state)))
+        Self {
+            bits: SteppedBits::new(bits),
+            state: Mutex::new(state),
+        }
     }
 
-    fn update(&self, mut f: impl FnMut(Bits) -> Option<Bits>) -> Result<Bits, Bits> {
-        self.section(|bits, _| {
-            let old = *bits;
-            *bits = f(old).ok_or(old)?;
-            Ok(old)
-        })
+    fn update(&self, f: impl FnMut(Bits) -> Option<Bits>) -> Result<Bits, Bits> {
+        self.bits.update(|| self.section(|_, _| ()), f)
     }
 
     fn with<R>(&self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
@@ -93,8 +106,8 @@ unsafe impl<S> RawStateLock<S> for LoomLock<S> {
     }
 
     fn get_mut<R>(&mut self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
-        let (bits, state) = self.0.get_mut().expect("no panic passes the guard");
-        f(bits, state)
+        let state = self.state.get_mut().expect("no panic passes the guard");
+        f(self.bits.get_mut(), state)
     }
 }
 
@@ -102,7 +115,8 @@ unsafe impl<S> RawStateLock<S> for LoomLock<S> {
 #[derive(Debug)]
 pub struct LoomCell<T>(loom::cell::UnsafeCell<T>);
 
-// SAFETY: the pointers are those of loom's cell, to its one value.
+// SAFETY: the pointers are those of loom's cell, to its one value, which stands in it;
+// the cell drops it, and accesses but its own records.
 unsafe impl<T> Cell<T> for LoomCell<T> {
     fn new(value: T) -> Self {
         Self(loom::cell::UnsafeCell::new(value))
@@ -121,7 +135,10 @@ unsafe impl<T> Cell<T> for LoomCell<T> {
 #[derive(Debug)]
 pub struct LoomAtomics;
 
-impl Atomics for LoomAtomics {
+// SAFETY: the word is one of loom's, with the orderings of `AtomicUsize`, and the lot
+// calls the closure of an unpark once. All threads of a model run on one of the
+// system's, so they may use a cell at once.
+unsafe impl Atomics for LoomAtomics {
     type Word = LoomStep;
     type Cell<T> = LoomCell<T>;
     type Lot = LoomLot;
@@ -222,7 +239,7 @@ impl<W> Lot<W> for LoomLot {
         }
     }
 
-    fn park(&self, _: &W, validate: impl FnOnce() -> bool) {
+    unsafe fn park(&self, _: &W, validate: impl FnOnce() -> bool) {
         let mut sleepers = self.sleepers.lock().expect("loom's mutex does not poison");
         if !validate() {
             return;
@@ -238,7 +255,7 @@ impl<W> Lot<W> for LoomLot {
         }
     }
 
-    fn unpark_one(&self, _: &W, f: impl FnOnce(bool)) {
+    unsafe fn unpark_one(&self, _: &W, f: impl FnOnce(bool)) {
         let mut sleepers = self.sleepers.lock().expect("loom's mutex does not poison");
         sleepers.asleep.pop_front();
         f(!sleepers.asleep.is_empty());

@@ -60,6 +60,8 @@ mod settled;
 mod shuttle;
 mod site;
 mod spin;
+#[cfg(any(loom, feature = "loom", feature = "shuttle"))]
+mod stepped;
 #[cfg(feature = "std")]
 mod task;
 mod waiters;

@@ -23,7 +23,9 @@ impl Backend for Native {
     type Cell<T> = UnsafeCell<T>;
 }
 
-// SAFETY: `WordLock` keeps its promises by atomics that threads share.
+// SAFETY: `WordLock` keeps its promises by atomics that threads share, and is `Sync`
+// and `Send` as such; an `UnsafeCell` keeps nothing that threads could race for but its
+// value.
 unsafe impl SharedBackend for Native {}
 
 impl BlockingBackend for Native {
@@ -46,7 +48,9 @@ impl<S> StateLock<S, Native> {
 #[derive(Debug)]
 pub struct StdAtomics;
 
-impl Atomics for StdAtomics {
+// SAFETY: the word is an `AtomicUsize`, `parking_lot_core` calls the closure of an
+// unpark once, and the cell is an `UnsafeCell`.
+unsafe impl Atomics for StdAtomics {
     type Word = AtomicUsize;
     type Cell<T> = UnsafeCell<T>;
     type Lot = StdLot;
@@ -74,10 +78,10 @@ impl Lot<AtomicUsize> for StdLot {
         Self
     }
 
-    fn park(&self, word: &AtomicUsize, validate: impl FnOnce() -> bool) {
+    unsafe fn park(&self, word: &AtomicUsize, validate: impl FnOnce() -> bool) {
         // SAFETY: the key is the address of a word that the caller borrows, so
-        // no other use of the lot has it. `validate` only loads; neither it
-        // nor the other two closures call into `parking_lot_core` or panic.
+        // no other use of the lot has it. `validate` neither panics nor uses a lot, by
+        // the caller's promise; nor do the other two: no park has a deadline.
         let result = unsafe {
             parking_lot_core::park(
                 core::ptr::from_ref(word) as usize,
@@ -91,9 +95,9 @@ impl Lot<AtomicUsize> for StdLot {
         debug_assert!(!matches!(result, ParkResult::TimedOut));
     }
 
-    fn unpark_one(&self, word: &AtomicUsize, f: impl FnOnce(bool)) {
-        // SAFETY: the key is as in `park`. The closure stores one word and
-        // neither calls into `parking_lot_core` nor panics.
+    unsafe fn unpark_one(&self, word: &AtomicUsize, f: impl FnOnce(bool)) {
+        // SAFETY: the key is as in `park`. The closure neither panics nor uses a lot,
+        // by the caller's promise.
         unsafe {
             parking_lot_core::unpark_one(core::ptr::from_ref(word) as usize, |result| {
                 f(result.have_more_threads);

@@ -15,8 +15,10 @@ pub struct Observed<B, O>(PhantomData<(B, O)>);
 
 /// Who is told.
 ///
-/// The calls of one section come in order, on the thread that runs it:
-/// `approach`, then, holding the lock, `enter` and `leave`.
+/// The calls of one section come in order, on the thread that runs it: `approach`,
+/// then `enter` and `leave`, as close to the section as the lock lets a closure run:
+/// within it for a `with`, around the closure for an `update`, whose retries are
+/// entered anew, and after it for the others.
 pub trait Observer: 'static {
     /// What a blocked thread sleeps on; the observer decides, so that a
     /// blocking operation can be watched too.
@@ -31,7 +33,7 @@ pub trait Observer: 'static {
     /// It has begun.
     fn enter(visit: &mut Self::Visit);
 
-    /// It has ended, by return or by a panic; the lock is still held.
+    /// It has ended, by return or by a panic.
     fn leave(visit: &mut Self::Visit, before: Bits, after: Bits);
 
     /// A lock has come into being.
@@ -59,7 +61,8 @@ impl<B: Backend, O: Observer> Backend for Observed<B, O> {
     type Cell<T> = B::Cell<T>;
 }
 
-// SAFETY: the locks are those of `B`.
+// SAFETY: the cells are those of `B`, and the locks are too, with an observer beside
+// them that is called, and not kept: there is no value of it to be sent.
 unsafe impl<B: SharedBackend, O: Observer> SharedBackend for Observed<B, O> {}
 
 impl<B: SharedBackend, O: Observer> BlockingBackend for Observed<B, O> {
@@ -102,8 +105,10 @@ impl<L, O: Observer> ObservedLock<L, O> {
     }
 }
 
-// SAFETY: every operation is one of the observed lock's, which keeps the
-// promises; the observer runs inside its sections and cannot reach the state.
+// SAFETY: every operation is one of the observed lock's, which keeps the promises, and
+// passes on what the caller's closure returns and leaves. The observer is given copies
+// of the bits. It is called within the closures of that lock, where it may do what any
+// closure may.
 unsafe impl<S, L: RawStateLock<S>, O: Observer> RawStateLock<S> for ObservedLock<L, O> {
     fn new(bits: Bits, state: S) -> Self {
         O::created();

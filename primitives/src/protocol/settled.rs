@@ -15,7 +15,9 @@
 //!
 //! 1. Until `SETTLED`, only the section that sets it touches the cell; from
 //!    then on it is only read, or used by exclusive borrow. No section of a
-//!    primitive's own can change the bit: what it does to it is not kept.
+//!    primitive's own can change the bit: what it does to it is not kept. An
+//!    `update` keeps it as its closure was given it, and stores nothing if the
+//!    bits are others by then.
 //! 2. `SETTLED` comes in the section in which everybody who waits is called,
 //!    and nobody queues afterwards. So calling everybody again, round after
 //!    round, finds only those who were called then.
@@ -175,7 +177,8 @@ impl<T, S, B: Backend> Settled<T, S, B> {
         self.lock.load()
     }
 
-    /// A section that needs only the bits, as [`StateLock::update`].
+    /// A section that needs only the bits, as [`StateLock::update`]: it may run `f`
+    /// again, and cannot change [`SETTLED`].
     ///
     /// # Errors
     ///
@@ -222,8 +225,11 @@ impl<T, S, B: Backend> Settled<T, S, B> {
     #[inline]
     fn value(&self) -> &T {
         self.value.with(|cell| {
-            // SAFETY: since `SETTLED` the cell is only read (invariant 1), and
-            // whoever has seen the bit sees what was written before it.
+            // SAFETY: `Cell` lends the pointer for as long as the cell is borrowed,
+            // as `self` is. Since `SETTLED` the cell is only read (invariant 1), by
+            // several threads perhaps, which may (`SharedBackend`), since `T` is
+            // `Sync` where `self` is. A thread that has seen the bit sees what was
+            // written before it.
             let cell = unsafe { &*cell };
             // SAFETY: as above, it has been written.
             unsafe { cell.assume_init_ref() }
@@ -356,9 +362,11 @@ impl<T, S, B: Backend> Drop for Settled<T, S, B> {
 }
 
 // SAFETY: threads that share it share the value (`T: Sync`), and one can settle
-// or take what another drops (`T: Send`); the rest stands under the lock.
+// what another drops (`T: Send`). The accesses to the cell do not race (invariant 1),
+// so several threads may use it (`SharedBackend`). The rest stands under the lock.
 unsafe impl<T: Send + Sync, S: Send, B: SharedBackend> Sync for Settled<T, S, B> {}
-// SAFETY: owning it is owning its lock and its value.
+// SAFETY: its lock and its cell may be sent, as `SharedBackend` promises of a state
+// and a value that are `Send`.
 unsafe impl<T: Send, S: Send, B: SharedBackend> Send for Settled<T, S, B> {}
 
 impl<T, S, B: Backend> fmt::Debug for Settled<T, S, B> {

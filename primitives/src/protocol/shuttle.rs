@@ -1,9 +1,11 @@
 //! `Shuttle`: the abstract lock over shuttle, for programs too large for loom.
 
 use core::cell::UnsafeCell;
+use std::sync::PoisonError;
 
-use shuttle::sync::{Condvar, Mutex, MutexGuard};
+use shuttle::sync::{Condvar, Mutex};
 
+use super::stepped::SteppedBits;
 use super::{Backend, Bits, BlockingBackend, Park, RawStateLock, SharedBackend};
 
 /// The backend that shuttle explores. Every ordering is sequentially
@@ -16,7 +18,9 @@ impl Backend for Shuttle {
     type Cell<T> = UnsafeCell<T>;
 }
 
-// SAFETY: shuttle's mutex is for its tasks, which are all on one of the system's threads.
+// SAFETY: shuttle's tasks are the threads that use its locks (elsewhere they panic), and
+// all tasks of a test run on one thread of the system. An `UnsafeCell` keeps nothing that
+// they could race for but its value.
 unsafe impl SharedBackend for Shuttle {}
 
 impl BlockingBackend for Shuttle {
@@ -24,57 +28,60 @@ impl BlockingBackend for Shuttle {
 }
 
 /// Bits and a state under a `shuttle::sync::Mutex`.
+///
+/// The bits stand beside the mutex, so that an update can release it before its
+/// closure runs: a section within the closure is then legal, as over a lock of
+/// threads.
 #[derive(Debug)]
-pub struct ShuttleLock<S>(Mutex<(Bits, S)>);
+pub struct ShuttleLock<S> {
+    bits: SteppedBits,
+    state: Mutex<S>,
+}
 
 impl<S> ShuttleLock<S> {
     /// A panic within a section leaves what the section left: poison is not
     /// part of the protocol.
-    fn lock(&self) -> MutexGuard<'_, (Bits, S)> {
-        self.0.lock().unwrap_or_else(|poison| poison.into_inner())
+    fn section<R>(&self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
+        let mut guard = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // Put back before the guard is dropped, by return or by unwinding.
+        let mut taken = self.bits.take();
+        f(&mut taken.bits, &mut guard)
     }
 }
 
-// SAFETY: the mutex gives exclusion and visibility. Last access: shuttle runs
-// one task at a time, and `MutexGuard::drop` switches before it releases and
-// not after.
+// SAFETY: all tasks of a test run on one thread of the system, and shuttle switches
+// between them only within its own operations; `MutexGuard::drop` switches before it
+// releases and not after. Exclusion: a `with` has the mutex while its closure runs. An
+// `update` compares and stores without a switch between the two, and not while a `with`
+// has the bits. Visibility is that of one thread. Last access: the release, and in an
+// `update` the store, are not followed by any before a switch.
 unsafe impl<S> RawStateLock<S> for ShuttleLock<S> {
     fn new(bits: Bits, state: S) -> Self {
-        Self(Mutex::new((bits, state)))
-    }
-
-    fn update(&self, mut f: impl FnMut(Bits) -> Option<Bits>) -> Result<Bits, Bits> {
-        let mut guard = self.lock();
-        let old = guard.0;
-        match f(old) {
-            Some(new) => {
-                guard.0 = new;
-                Ok(old)
-            }
-            None => Err(old),
+        Self {
+            bits: SteppedBits::new(bits),
+            state: Mutex::new(state),
         }
     }
 
+    fn update(&self, f: impl FnMut(Bits) -> Option<Bits>) -> Result<Bits, Bits> {
+        self.bits.update(|| self.section(|_, _| ()), f)
+    }
+
     fn with<R>(&self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
-        let mut guard = self.lock();
-        let (bits, state) = &mut *guard;
-        f(bits, state)
+        self.section(f)
     }
 
     fn load(&self) -> Bits {
-        self.lock().0
+        self.section(|bits, _| *bits)
     }
 
-    unsafe fn store(&self, bits: Bits) {
-        self.lock().0 = bits;
+    unsafe fn store(&self, new: Bits) {
+        self.section(|bits, _| *bits = new);
     }
 
     fn get_mut<R>(&mut self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
-        let (bits, state) = self
-            .0
-            .get_mut()
-            .unwrap_or_else(|poison| poison.into_inner());
-        f(bits, state)
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        f(self.bits.get_mut(), state)
     }
 }
 

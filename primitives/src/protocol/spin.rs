@@ -19,7 +19,7 @@ impl Backend for Spin {
     type Cell<T> = UnsafeCell<T>;
 }
 
-// SAFETY: `WordLock` keeps its promises by atomics that threads share.
+// SAFETY: as for `Native`.
 unsafe impl SharedBackend for Spin {}
 
 impl BlockingBackend for Spin {
@@ -42,7 +42,9 @@ impl<S> StateLock<S, Spin> {
 #[derive(Debug)]
 pub struct SpinAtomics;
 
-impl Atomics for SpinAtomics {
+// SAFETY: the word is an `AtomicUsize`, the lot calls the closure of an unpark and does
+// no more, and the cell is an `UnsafeCell`.
+unsafe impl Atomics for SpinAtomics {
     type Word = AtomicUsize;
     type Cell<T> = UnsafeCell<T>;
     type Lot = SpinLot;
@@ -66,12 +68,12 @@ impl Lot<AtomicUsize> for SpinLot {
         Self
     }
 
-    fn park(&self, _: &AtomicUsize, _: impl FnOnce() -> bool) {
+    unsafe fn park(&self, _: &AtomicUsize, _: impl FnOnce() -> bool) {
         // After `SPINS` rounds of looking: look again.
         core::hint::spin_loop();
     }
 
-    fn unpark_one(&self, _: &AtomicUsize, f: impl FnOnce(bool)) {
+    unsafe fn unpark_one(&self, _: &AtomicUsize, f: impl FnOnce(bool)) {
         f(false);
     }
 }

@@ -48,11 +48,11 @@ impl<B: Backend> Witness<B> {
     }
 }
 
-// SAFETY: what is shared is a `()`: there are no bytes in it that could be read
-// or written, and the pointers to it are not used. What a checker's cell keeps
-// beside it is the checker's, whose threads are all on one of the system's.
+// SAFETY: several threads may use a cell of a shared backend for as long as their
+// accesses do not race (`SharedBackend`). There are none: the pointers are not used,
+// and to be lent one is no access (`Cell`).
 unsafe impl<B: SharedBackend> Sync for Witness<B> {}
-// SAFETY: as above.
+// SAFETY: a cell of `()` may be sent (`SharedBackend`).
 unsafe impl<B: SharedBackend> Send for Witness<B> {}
 
 impl<B: Backend> fmt::Debug for Witness<B> {

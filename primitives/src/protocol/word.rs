@@ -29,7 +29,17 @@ const LOCKED: usize = 0b01;
 const PARKED: usize = 0b10;
 
 /// The atomics and the parking a [`WordLock`] runs on.
-pub trait Atomics: Sized + 'static {
+///
+/// # Safety
+///
+/// - `Word` is one atomic word: each of its operations does what it says, in one step,
+///   with the orderings it names. A compare-exchange that returns `Ok` has found `old`
+///   and stored `new`; one that returns `Err` has stored nothing.
+/// - `Lot` calls the closure of an `unpark_one` once, before it returns, and stores
+///   nothing to the word itself.
+/// - Several threads may use a cell at once, as [`SharedBackend`](super::SharedBackend)
+///   says of its cells, if `Word` and `Lot` are `Sync`.
+pub unsafe trait Atomics: Sized + 'static {
     /// The lock word.
     type Word: Word;
     /// Where the state stands.
@@ -147,13 +157,21 @@ pub trait Lot<W> {
     fn new() -> Self;
 
     /// Sleeps until unparked, or returns at once where `validate`, called
-    /// under the lot's lock, answers `false`.
-    fn park(&self, word: &W, validate: impl FnOnce() -> bool);
+    /// under the lot's lock, returns `false`.
+    ///
+    /// # Safety
+    ///
+    /// `validate` does not panic and uses no lot.
+    unsafe fn park(&self, word: &W, validate: impl FnOnce() -> bool);
 
     /// Takes one sleeper out; before it can run, calls `f` under the lot's
     /// lock with whether others are left. Does not touch `self` or `word`
     /// after that.
-    fn unpark_one(&self, word: &W, f: impl FnOnce(bool));
+    ///
+    /// # Safety
+    ///
+    /// `f` does not panic and uses no lot.
+    unsafe fn unpark_one(&self, word: &W, f: impl FnOnce(bool));
 }
 
 /// Bits and a state under one lock word. See the [module](super) for the
@@ -203,30 +221,25 @@ impl<S, A: Atomics> WordLock<S, A> {
                     continue;
                 }
             }
-            self.lot.park(&self.word, || {
-                self.word.load_relaxed() & (LOCKED | PARKED) == LOCKED | PARKED
-            });
+            let stays = || self.word.load_relaxed() & (LOCKED | PARKED) == LOCKED | PARKED;
+            // SAFETY: the closure loads a word and compares it.
+            unsafe { self.lot.park(&self.word, stays) };
             spins = 0;
             word = self.word.load_relaxed();
         }
     }
 
-    /// An update that has found another section running, and waits for its end.
+    /// Waits for the end of the section that an update has found running. Then
+    /// replaces the bits if they are still `old`, and returns whether they were.
+    ///
+    /// The closure of the update does not run under the lock: a section within it
+    /// would wait for itself.
     #[cold]
-    fn update_locked(&self, mut f: impl FnMut(Bits) -> Option<Bits>) -> Result<Bits, Bits> {
-        let old = self.lock_slow();
-        let mut held = Held {
-            lock: self,
-            old,
-            bits: old,
-        };
-        match f(old) {
-            Some(new) => {
-                held.bits = new;
-                Ok(old)
-            }
-            None => Err(old),
-        }
+    fn update_locked(&self, old: Bits, new: Bits) -> bool {
+        let found = self.lock_slow();
+        let unchanged = found == old;
+        self.unlock(found, if unchanged { new } else { found });
+        unchanged
     }
 
     /// Releases the lock, which was taken over `old`, and leaves `new`.
@@ -246,10 +259,12 @@ impl<S, A: Atomics> WordLock<S, A> {
     /// `LOCKED` until then.
     #[cold]
     fn unlock_slow(&self, new: Bits) {
-        self.lot.unpark_one(&self.word, |more| {
-            self.word
-                .store_release(new.to_word() | if more { PARKED } else { 0 });
-        });
+        let release = |more| {
+            let parked = if more { PARKED } else { 0 };
+            self.word.store_release(new.to_word() | parked);
+        };
+        // SAFETY: the closure stores a word.
+        unsafe { self.lot.unpark_one(&self.word, release) };
     }
 }
 
@@ -267,9 +282,10 @@ impl<S, A: Atomics> Drop for Held<'_, S, A> {
     }
 }
 
-// SAFETY: exclusion: `with` runs its closure only between taking `LOCKED` by a
-// compare-exchange from an unlocked word and giving it back, and `update`
-// changes only an unlocked word or does so between the same two. Visibility:
+// SAFETY: of the word and the lot, by the contract of `Atomics`. Exclusion: `with`
+// runs its closure only between taking `LOCKED` by a compare-exchange from an unlocked
+// word and giving it back, and `update` and `exchange` replace only an unlocked word
+// that has the bits they expect, or do so between the same two. Visibility:
 // taking acquires, giving back and `update` release, and every other change of
 // the word (`mark`) is a read-modify-write, so it continues the release
 // sequence and an acquire that reads from it still synchronises. Last access:
@@ -294,7 +310,11 @@ unsafe impl<S, A: Atomics> RawStateLock<S> for WordLock<S, A> {
                 return Err(old);
             };
             if word & LOCKED != 0 {
-                return self.update_locked(f);
+                if self.update_locked(old, new) {
+                    return Ok(old);
+                }
+                word = self.word.load_acquire();
+                continue;
             }
             // The word can be unlocked and `PARKED`: an unlock woke one of
             // several. The others have to be found by the next.
@@ -362,7 +382,8 @@ impl<S, A: Atomics> core::fmt::Debug for WordLock<S, A> {
 }
 
 // SAFETY: the state is reached only under the lock (or by `&mut`), so sharing
-// the lock hands the state from thread to thread and never shares it.
+// the lock hands the state from thread to thread and never shares it; `Atomics`
+// promises that its cell may be used so, where the word and the lot are `Sync`.
 unsafe impl<S: Send, A: Atomics> Sync for WordLock<S, A>
 where
     A::Word: Sync,
