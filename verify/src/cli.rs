@@ -12,9 +12,10 @@ use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use crate::registry::{self, SpecimenEntry, SubjectEntry};
+use crate::registry;
 use crate::report::{Counterexample, Report, SpecimenReport};
 use crate::run::dispatch::{self, Event, Prepare, Work};
+use crate::run::entry::{SpecimenEntry, SubjectEntry};
 use crate::run::process::{self, Process};
 use crate::run::token::Token;
 use crate::subject::plan::{Engine, Mode, Plan, Profile};
@@ -180,19 +181,18 @@ impl Request {
         let all = cli.subjects.is_empty();
         let mut subjects = registry::subjects();
         let mut specimens = registry::specimens();
-        let mut names: Vec<&str> = Vec::new();
+        let mut names: Vec<String> = Vec::new();
         for name in &cli.subjects {
-            match registry::group(name) {
-                Some(group) => names.extend_from_slice(group),
-                None if registry::find(name).is_some() => names.push(name),
-                None => {
-                    return Err(format!(
-                        "there is no subject `{name}`: `cargo verify --list` lists them"
-                    ));
-                }
+            let group = registry::group(name);
+            if group.is_empty() && registry::find(name).is_none() {
+                return Err(format!(
+                    "there is no subject `{name}`: `cargo verify --list` lists them"
+                ));
             }
+            names.push(name.clone());
+            names.extend(group);
         }
-        let wanted = |name: &str| names.contains(&name);
+        let wanted = |name: &str| names.iter().any(|wanted| wanted == name);
         subjects.retain(|named| !cli.specimens && (all || wanted(&named.name)));
         // Specimens run where they are asked for: by name, by `--specimens`, or
         // by asking for everything.
@@ -489,6 +489,7 @@ fn list(request: &Request) {
         for (role, ops) in named.entry.roles() {
             say(format_args!("    {role}: {}", ops.join(", ")));
         }
+        say(format_args!("    operations: {}", named.surface));
         for &mode in &request.modes {
             for plan in named.entry.plans(mode, request.profile) {
                 let mode = format!("{}/{}", mode.engine().name(), mode.name());

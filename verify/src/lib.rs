@@ -267,6 +267,17 @@
 
 #![forbid(unsafe_code)]
 
+// The layers, from the bottom to the top; `tests/layers.rs` keeps them so.
+//
+//   subject      what a primitive is: specification, operations, plans, verdicts
+//   program      what participants do with it
+//   execution    what happens when they do
+//   judge        whether that is what the specification allows
+//   report       what is said of it
+//   engine       in which orders it happens
+//   run          programs by name, dispatched to workers
+//   subjects, specimens, soak, registry; check (the library); cli (the command)
+
 mod check;
 #[doc(hidden)]
 pub mod cli;

@@ -7,6 +7,7 @@
 //! Which programs are run where and when is decided by [`dispatch`].
 
 pub(crate) mod dispatch;
+pub(crate) mod entry;
 pub(crate) mod process;
 pub(crate) mod token;
 pub(crate) mod watch;

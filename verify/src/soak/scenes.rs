@@ -1,5 +1,7 @@
 //! The scenes of the soak, one a primitive.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
@@ -9,7 +11,11 @@ use reveille::{
     SetOnce, oneshot,
 };
 
-use super::{Draw, Scene, expect, tasks};
+use crate::soak::draw::{Draw, expect, tasks};
+
+/// A scene: some primitive, and what its tasks do with it. What does not add up
+/// is an error.
+pub(super) type Scene = fn(tasks: u64) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
 /// How often each task does what it does.
 const ROUNDS: u64 = 10;

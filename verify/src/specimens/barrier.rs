@@ -11,7 +11,8 @@ use std::task::{Context, Poll, Waker};
 
 use reveille::protocol::{Bits, BlockingBackend, StateLock};
 
-use crate::specimens::{part, wake_all};
+use crate::run::entry::SpecimenEntry;
+use crate::specimens::support::{asymmetric, wake_all};
 use crate::subject::role::Role;
 use crate::subject::spec::Call;
 use crate::subject::step::Step;
@@ -19,6 +20,11 @@ use crate::subject::value::Value;
 use crate::subject::verdict::Class;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::barrier::{self as real, BarrierSpec, Op, Ret};
+
+/// What this file registers.
+pub(crate) fn entries() -> Vec<SpecimenEntry> {
+    SpecimenEntry::all_of("barrier", 3, Fault::ALL, Specimen)
+}
 
 /// What is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -261,9 +267,9 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
     /// later, or counts; or three who meet.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
         vec![
-            part(real::role(), 0, |op| *op == Op::Wait),
-            part(real::role(), 1, |op| *op == Op::Wait),
-            part(real::role(), 2, |_| true),
+            asymmetric(real::role(), 0, |op| *op == Op::Wait),
+            asymmetric(real::role(), 1, |op| *op == Op::Wait),
+            asymmetric(real::role(), 2, |_| true),
         ]
     }
 

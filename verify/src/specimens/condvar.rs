@@ -10,6 +10,7 @@ use reveille::mutex::LockOwned;
 use reveille::protocol::{Bits, BlockingBackend};
 use reveille::{Mutex, OwnedMutexGuard};
 
+use crate::run::entry::SpecimenEntry;
 use crate::specimens::notify::{self, Notified, Notify};
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::Call;
@@ -18,6 +19,11 @@ use crate::subject::value::Value;
 use crate::subject::verdict::Class;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::condvar::{CondvarSpec, Op, Ret};
+
+/// What this file registers.
+pub(crate) fn entries() -> Vec<SpecimenEntry> {
+    SpecimenEntry::all_of("condvar", 5, ALL, Specimen)
+}
 
 /// What is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,13 +11,19 @@ use std::task::{Context, Poll, Waker};
 
 use reveille::protocol::{Bits, BlockingBackend, StateLock};
 
-use crate::specimens::wake_all;
+use crate::run::entry::SpecimenEntry;
+use crate::specimens::support::wake_all;
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::Call;
 use crate::subject::value::Value;
 use crate::subject::verdict::Class;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::notify::{NotifySpec, Op};
+
+/// What this file registers.
+pub(crate) fn entries() -> Vec<SpecimenEntry> {
+    SpecimenEntry::all_of("notify", 3, ALL, Specimen)
+}
 
 /// What is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use reveille::protocol::{Bits, BlockingBackend, StateLock, Witness};
 
+use crate::run::entry::SpecimenEntry;
 use crate::subject::role::Role;
 use crate::subject::spec::Call;
 use crate::subject::step::Step;
@@ -17,6 +18,11 @@ use crate::subject::value::Value;
 use crate::subject::verdict::Class;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::oneshot::{self as real, OneshotSpec, Op, Ret};
+
+/// What this file registers.
+pub(crate) fn entries() -> Vec<SpecimenEntry> {
+    SpecimenEntry::all_of("oneshot", 3, Fault::ALL, Specimen)
+}
 
 /// What is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

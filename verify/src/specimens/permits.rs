@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 
 use reveille::protocol::{Bits, BlockingBackend, StateLock};
 
-use crate::specimens::wake_all;
+use crate::specimens::support::wake_all;
 
 /// What is wrong with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use reveille::protocol::{Bits, BlockingBackend};
 
+use crate::run::entry::SpecimenEntry;
 use crate::specimens::permits::{Fault, Permits};
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::Call;
@@ -14,6 +15,11 @@ use crate::subject::value::Value;
 use crate::subject::verdict::Class;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::rwlock::{Op, Ret, RwLockSpec, Share};
+
+/// What this file registers.
+pub(crate) fn entries() -> Vec<SpecimenEntry> {
+    SpecimenEntry::all_of("rwlock", 4, ALL, Specimen)
+}
 
 /// Every one, with its name and the class it must be caught in: none for those
 /// that must pass.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use reveille::protocol::{Bits, BlockingBackend};
 
+use crate::run::entry::SpecimenEntry;
 use crate::specimens::permits::{BoxedRet, Fault, Permits};
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::Call;
@@ -13,6 +14,11 @@ use crate::subject::value::Value;
 use crate::subject::verdict::Class;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::semaphore::{Op, Ret, SemaphoreSpec};
+
+/// What this file registers.
+pub(crate) fn entries() -> Vec<SpecimenEntry> {
+    SpecimenEntry::all_of("semaphore", 3, ALL, Specimen)
+}
 
 /// Every one, with its name and the class it must be caught in: none for those
 /// that must pass.

@@ -7,6 +7,7 @@ use std::task::Poll;
 
 use reveille::protocol::{Bits, BlockingBackend};
 
+use crate::run::entry::SpecimenEntry;
 use crate::specimens::timers::{Fault, Timers};
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::Call;
@@ -16,6 +17,11 @@ use crate::subject::verdict::Class;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::driven::{DrivenSpec, Op};
 use crate::subjects::time::FAR;
+
+/// What this file registers.
+pub(crate) fn entries() -> Vec<SpecimenEntry> {
+    SpecimenEntry::all_of("sleep", 4, ALL, Specimen)
+}
 
 /// Every one, with its name and the class it must be caught in: none for those
 /// that must pass.

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use reveille::protocol::{Bits, BlockingBackend, StateLock, WakerSlot, Witness};
 
+use crate::run::entry::SpecimenEntry;
 use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::role::Role;
 use crate::subject::spec::Call;
@@ -16,6 +17,11 @@ use crate::subject::value::Value;
 use crate::subject::verdict::Class;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::task::{self as real, Gate, Op, Ret, TaskSpec};
+
+/// What this file registers.
+pub(crate) fn entries() -> Vec<SpecimenEntry> {
+    SpecimenEntry::all_of("task", 3, ALL, Specimen)
+}
 
 /// What is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

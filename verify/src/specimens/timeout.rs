@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use reveille::protocol::{Bits, BlockingBackend};
 
+use crate::run::entry::SpecimenEntry;
 use crate::specimens::permits::{self, Acquire, Permits};
 use crate::specimens::timers::{self, Sleep, Timers};
 use crate::subject::role::{Operation, Role};
@@ -17,6 +18,11 @@ use crate::subject::value::Value;
 use crate::subject::verdict::Class;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::timeout::{Op, Pool, Ret, TimeoutSpec};
+
+/// What this file registers.
+pub(crate) fn entries() -> Vec<SpecimenEntry> {
+    SpecimenEntry::all_of("timeout", 4, ALL, Specimen)
+}
 
 /// What is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,13 +6,45 @@ use std::sync::Arc;
 use reveille::Barrier;
 use reveille::protocol::{Bits, BlockingBackend};
 
+use crate::run::entry::{
+    Absent::{Constant, Creates, Locations},
+    Source, SubjectEntry, Surface,
+};
 use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec};
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
-use crate::subjects::set_once::sparingly;
-use crate::subjects::{by_three, queueing};
+use crate::subjects::plans::{by_three, queueing, sparingly};
+
+/// What this file registers.
+pub(crate) fn entries() -> Vec<SubjectEntry> {
+    vec![
+        SubjectEntry::new(
+            "barrier",
+            "reveille::Barrier for two: generations, and arrivals withdrawn",
+            Barriers(2),
+            SURFACE,
+        ),
+        SubjectEntry::new(
+            "barrier-of-three",
+            "reveille::Barrier for three: two who wait are let go on at once",
+            Barriers(3),
+            Surface::As("barrier"),
+        ),
+    ]
+}
+
+/// Its public operations, and those that no program performs.
+const SURFACE: Surface = Surface::Sources(&[Source {
+    path: "barrier.rs",
+    absent: &[
+        ("is_leader", Constant),
+        ("new", Creates),
+        ("new_in", Creates),
+        ("waiters", Locations),
+    ],
+}]);
 
 /// A `Barrier` for so many, over every backend.
 pub(crate) struct Barriers(pub(crate) usize);

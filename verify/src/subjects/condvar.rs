@@ -8,13 +8,37 @@ use std::sync::Arc;
 use reveille::protocol::BlockingBackend;
 use reveille::{Condvar, Mutex, OwnedMutexGuard};
 
-use super::{by_three, queueing};
+use crate::run::entry::{
+    Absent::{Creates, Locations},
+    Source, SubjectEntry, Surface,
+};
 use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec};
 use crate::subject::step::Step;
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
+use crate::subjects::plans::{by_three, queueing};
+
+/// What this file registers.
+pub(crate) fn entries() -> Vec<SubjectEntry> {
+    vec![SubjectEntry::new(
+        "condvar",
+        "reveille::Condvar, with its mutex",
+        Condvars,
+        SURFACE,
+    )]
+}
+
+/// Its public operations, and those that no program performs.
+const SURFACE: Surface = Surface::Sources(&[Source {
+    path: "condvar.rs",
+    absent: &[
+        ("new", Creates),
+        ("new_in", Creates),
+        ("waiters", Locations),
+    ],
+}]);
 
 /// `Condvar` over every backend.
 pub(crate) struct Condvars;

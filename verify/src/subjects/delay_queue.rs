@@ -10,7 +10,10 @@ use std::task::Poll;
 use reveille::protocol::BlockingBackend;
 use reveille::time::{DelayQueue, Expired, Key, VirtualClock};
 
-use super::time::{FAR, at, by_hand, plans, tick, ticks};
+use crate::run::entry::{
+    Absent::{Constant, Creates, Exclusive, SameAs},
+    Source, SubjectEntry, Surface,
+};
 use crate::subject::plan::Bound;
 use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::role::{Operation, Role};
@@ -18,6 +21,44 @@ use crate::subject::spec::{Call, Spec, ValueId};
 use crate::subject::step::{Polling, Step};
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
+use crate::subjects::time::{FAR, at, by_hand, plans, tick, ticks};
+
+/// What this file registers.
+pub(crate) fn entries() -> Vec<SubjectEntry> {
+    vec![
+        SubjectEntry::new(
+            "delay-queue",
+            "reveille::time::DelayQueue: values, in the order of their deadlines",
+            DelayQueues,
+            SURFACE,
+        )
+        .in_group("time"),
+    ]
+}
+
+/// Its public operations, and those that no program performs.
+const SURFACE: Surface = Surface::Sources(&[Source {
+    path: "time/delay_queue.rs",
+    absent: &[
+        ("capacity", Exclusive),
+        ("compact", Exclusive),
+        ("get_mut", Exclusive),
+        ("get_ref", Constant),
+        ("insert", SameAs("insert_1")),
+        ("into_inner", Exclusive),
+        ("is_empty", SameAs("len")),
+        ("key", Constant),
+        ("new", Creates),
+        ("new_in", Creates),
+        ("poll_expired", SameAs("expired")),
+        ("reserve", Exclusive),
+        ("reset", SameAs("reset_1")),
+        ("reset_at", SameAs("reset_1")),
+        ("shrink_to_fit", Exclusive),
+        ("try_remove", SameAs("remove")),
+        ("with_capacity", Creates),
+    ],
+}]);
 
 /// Queues of delays over every backend.
 pub(crate) struct DelayQueues;

@@ -12,14 +12,20 @@ use std::task::{Context, Poll};
 use reveille::protocol::{Bits, BlockingBackend, StateLock, WakerSlot};
 use reveille::time::{Clock, Instant, Timers};
 
-use super::sleep::reset;
-use super::time::{FAR, at, plans, tick, ticks};
+use crate::run::entry::{SubjectEntry, Surface};
 use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec};
 use crate::subject::step::{Polling, Step};
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
+use crate::subjects::sleep::reset;
+use crate::subjects::time::{FAR, at, plans, tick, ticks};
+
+/// What this file registers.
+pub(crate) fn entries() -> Vec<SubjectEntry> {
+    vec![SubjectEntry::new("sleep-driven","reveille::time: sleeps on a clock of one's own, and who drives them",Driven,Surface::Other("the sleeps of `sleep`, and the driver of `time::Timers`, which tests of its own cover")).in_group("time"),]
+}
 
 /// Driven timers over every backend.
 pub(crate) struct Driven;

@@ -9,12 +9,40 @@ use std::task::Poll;
 use reveille::protocol::BlockingBackend;
 use reveille::time::{Interval, MissedTickBehavior, VirtualClock};
 
-use super::time::{at, by_hand, plans, tick, ticks};
+use crate::run::entry::{
+    Absent::{Constant, Exclusive, SameAs},
+    Source, SubjectEntry, Surface,
+};
 use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec};
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
+use crate::subjects::time::{at, by_hand, plans, tick, ticks};
+
+/// What this file registers.
+pub(crate) fn entries() -> Vec<SubjectEntry> {
+    vec![
+        SubjectEntry::new(
+            "interval",
+            "reveille::time: an interval, in time and late",
+            Intervals,
+            SURFACE,
+        )
+        .in_group("time"),
+    ]
+}
+
+/// Its public operations, and those that no program performs.
+const SURFACE: Surface = Surface::Sources(&[Source {
+    path: "time/interval.rs",
+    absent: &[
+        ("missed_tick_behavior", Exclusive),
+        ("period", Constant),
+        ("poll_tick", SameAs("tick")),
+        ("set_missed_tick_behavior", SameAs("skip")),
+    ],
+}]);
 
 /// Intervals over every backend.
 pub(crate) struct Intervals;

@@ -1,87 +1,47 @@
 //! The suite's own primitives, as subjects.
+//!
+//! The list below is the registry: a line adds a file, and with it everything that
+//! its `entries` declares. `registered` in `tests/registry.rs` fails for a file that is
+//! not in the list, and for a primitive that has no subject.
 
-pub(crate) mod barrier;
-pub(crate) mod condvar;
-pub(crate) mod delay_queue;
-pub(crate) mod driven;
-pub(crate) mod interval;
-pub(crate) mod mutex;
-pub(crate) mod notify;
-pub(crate) mod once_cell;
-pub(crate) mod oneshot;
-pub(crate) mod rwlock;
-pub(crate) mod semaphore;
-pub(crate) mod set_once;
-pub(crate) mod sleep;
-pub(crate) mod state_lock;
-pub(crate) mod task;
+use crate::run::entry::SubjectEntry;
+use crate::soak;
+
+pub(crate) mod plans;
 pub(crate) mod time;
-pub(crate) mod timeout;
 
-use crate::subject::plan::Bound;
-use crate::subject::plan::{Mode, Plan, Profile};
+/// Declares the modules, and collects what they register.
+macro_rules! subjects {
+    ($($name:ident),* $(,)?) => {
+        $(pub(crate) mod $name;)*
 
-/// The plans of what queues: two participants, and three, who can be in a
-/// queue while a third acts on it.
-pub(crate) fn queueing(mode: Mode, profile: Profile) -> Vec<Plan> {
-    let plan = Plan::of(mode, profile);
-    let with = |participants, operations, total, non_default, panics| Plan {
-        bound: Bound {
-            participants,
-            operations,
-            total,
-            non_default,
-            panics,
-            ..plan.bound
-        },
-        ..plan
+        /// Every subject, in the order in which they run.
+        pub(crate) fn all() -> Vec<SubjectEntry> {
+            let files = [$($name::entries(),)* soak::entries()];
+            files.into_iter().flatten().collect()
+        }
+
+        /// The files of the list.
+        #[cfg(test)]
+        pub(crate) const FILES: &[&str] = &[$(stringify!($name)),*];
     };
-    use Mode::{Accesses, Exhaustive, Pct, Random, Sections, Steps, Threads};
-    match (mode, profile) {
-        (Steps, Profile::Quick) => vec![with(2, 2, 3, 2, true), with(3, 1, 3, 1, true)],
-        (Steps, Profile::Full) => vec![with(2, 2, 4, 4, true), with(3, 3, 4, 0, false)],
-        (Steps, Profile::Deep) => vec![with(2, 3, 6, 2, true), with(3, 3, 5, 1, true)],
-        (Sections, Profile::Quick) => vec![with(2, 1, 2, 2, true), with(2, 2, 3, 0, false)],
-        (Sections, Profile::Full) => vec![
-            with(2, 2, 4, 0, false),
-            with(2, 2, 3, 1, true),
-            Plan {
-                executions: 10 * plan.executions,
-                ..with(3, 1, 3, 0, false)
-            },
-        ],
-        (Sections, Profile::Deep) => vec![with(2, 2, 4, 4, true), with(3, 1, 3, 3, true)],
-        (Exhaustive, Profile::Quick) => vec![with(2, 2, 3, 1, true), with(3, 1, 3, 0, false)],
-        (Exhaustive, Profile::Full) => vec![with(2, 2, 4, 4, true), with(3, 1, 3, 3, true)],
-        (Exhaustive, Profile::Deep) => vec![with(2, 3, 5, 2, true), with(3, 2, 4, 1, false)],
-        (Accesses, Profile::Quick) => vec![Plan {
-            preemptions: Some(1),
-            ..with(2, 1, 2, 0, false)
-        }],
-        (Accesses, Profile::Full) => vec![Plan {
-            preemptions: Some(2),
-            ..with(2, 2, 3, 0, false)
-        }],
-        (Accesses, Profile::Deep) => vec![plan],
-        (Random | Pct | Threads, _) => vec![with(3, 3, 9, 9, true)],
-    }
 }
 
-/// With two participants by three operations under loom, `total` of them in all:
-/// what stays under a minute on two cores.
-pub(crate) fn by_three(
-    mut plans: Vec<Plan>,
-    mode: Mode,
-    profile: Profile,
-    total: usize,
-) -> Vec<Plan> {
-    if let (Mode::Sections, Profile::Full, Some(first)) = (mode, profile, plans.first()) {
-        let bound = Bound {
-            operations: 3,
-            total,
-            ..first.bound
-        };
-        plans.push(Plan { bound, ..*first });
-    }
-    plans
+subjects! {
+    state_lock,
+    oneshot,
+    notify,
+    mutex,
+    condvar,
+    rwlock,
+    semaphore,
+    set_once,
+    barrier,
+    once_cell,
+    sleep,
+    driven,
+    timeout,
+    interval,
+    delay_queue,
+    task,
 }

@@ -11,12 +11,51 @@ use reveille::mutex::{OwnedMappedMutexGuard, OwnedMutexGuard};
 use reveille::protocol::{Bits, BlockingBackend, describe_permits};
 use reveille::{Mutex, MutexGuard};
 
-use super::{by_three, queueing};
+use crate::run::entry::{
+    Absent::{Constant, Creates, Exclusive, Locations, SameAs},
+    Source, SubjectEntry, Surface,
+};
 use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec};
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
+use crate::subjects::plans::{by_three, queueing};
+
+/// What this file registers.
+pub(crate) fn entries() -> Vec<SubjectEntry> {
+    vec![
+        SubjectEntry::new(
+            "mutex",
+            "reveille::Mutex, overtaken once at most",
+            Mutexes(1),
+            SURFACE,
+        ),
+        SubjectEntry::new(
+            "mutex-strict",
+            "reveille::Mutex, first come, first served",
+            Mutexes(0),
+            Surface::As("mutex"),
+        ),
+    ]
+}
+
+/// Its public operations, and those that no program performs.
+const SURFACE: Surface = Surface::Sources(&[Source {
+    path: "mutex.rs",
+    absent: &[
+        ("const_new", Creates),
+        ("get_mut", Exclusive),
+        ("holder", Locations),
+        ("into_inner", Exclusive),
+        ("mutex", Constant),
+        ("new", Creates),
+        ("new_in", Creates),
+        ("try_map", SameAs("map")),
+        ("waiters", Locations),
+        ("with_bound", Creates),
+    ],
+}]);
 
 /// `Mutex` over every backend, with a bound on overtaking.
 pub(crate) struct Mutexes(pub(crate) u16);

@@ -6,12 +6,38 @@ use std::sync::Arc;
 use reveille::Notify;
 use reveille::protocol::{Bits, BlockingBackend, StateLock};
 
-use super::queueing;
+use crate::run::entry::{
+    Absent::{Creates, Locations, SameAs},
+    Source, SubjectEntry, Surface,
+};
 use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec};
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
+use crate::subjects::plans::queueing;
+
+/// What this file registers.
+pub(crate) fn entries() -> Vec<SubjectEntry> {
+    vec![SubjectEntry::new(
+        "notify",
+        "reveille::Notify: one, last, all, and the permit",
+        Notifies,
+        SURFACE,
+    )]
+}
+
+/// Its public operations, and those that no program performs.
+const SURFACE: Surface = Surface::Sources(&[Source {
+    path: "notify.rs",
+    absent: &[
+        ("const_new", Creates),
+        ("enable", SameAs("enabled")),
+        ("new", Creates),
+        ("new_in", Creates),
+        ("waiters", Locations),
+    ],
+}]);
 
 /// `Notify` over every backend.
 pub(crate) struct Notifies;

@@ -8,14 +8,45 @@ use std::task::{Context, Poll};
 use reveille::protocol::{Bits, BlockingBackend, SETTLED};
 use reveille::{OnceCell, SetError};
 
+use crate::run::entry::{
+    Absent::{Constant, Creates, Exclusive, Locations},
+    Source, SubjectEntry, Surface,
+};
 use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec, ValueId};
 use crate::subject::step::Step;
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
-use crate::subjects::set_once::sparingly;
-use crate::subjects::{by_three, queueing};
+use crate::subjects::plans::{by_three, queueing, sparingly};
+
+/// What this file registers.
+pub(crate) fn entries() -> Vec<SubjectEntry> {
+    vec![SubjectEntry::new(
+        "once-cell",
+        "reveille::OnceCell: one value, made by whoever has the turn",
+        OnceCells,
+        SURFACE,
+    )]
+}
+
+/// Its public operations, and those that no program performs.
+const SURFACE: Surface = Surface::Sources(&[Source {
+    path: "once_cell.rs",
+    absent: &[
+        ("const_new", Creates),
+        ("const_new_with", Creates),
+        ("get_mut", Exclusive),
+        ("into_inner", Exclusive),
+        ("is_already_init_err", Constant),
+        ("is_initializing_err", Constant),
+        ("new", Creates),
+        ("new_in", Creates),
+        ("new_with", Creates),
+        ("take", Exclusive),
+        ("waiters", Locations),
+    ],
+}]);
 
 /// `OnceCell` over every backend.
 pub(crate) struct OnceCells;

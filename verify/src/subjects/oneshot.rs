@@ -8,11 +8,38 @@ use reveille::oneshot::error::{RecvError, TryRecvError};
 use reveille::oneshot::{Receiver, Sender, channel_in};
 use reveille::protocol::{Backend, Bits, BlockingBackend, Boxed, Handoff};
 
+use crate::run::entry::{
+    Absent::{Creates, SameAs},
+    Source, SubjectEntry, Surface,
+};
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec, ValueId};
 use crate::subject::step::{Polling, Step};
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
+
+/// What this file registers.
+pub(crate) fn entries() -> Vec<SubjectEntry> {
+    vec![SubjectEntry::new(
+        "oneshot",
+        "reveille::oneshot: every operation of both halves",
+        Oneshot,
+        SURFACE,
+    )]
+}
+
+/// Its public operations, and those that no program performs.
+const SURFACE: Surface = Surface::Sources(&[Source {
+    path: "oneshot.rs",
+    absent: &[
+        ("channel", Creates),
+        ("channel_in", Creates),
+        ("new", Creates),
+        ("new_in", Creates),
+        ("poll_closed", SameAs("closed")),
+        ("split", Creates),
+    ],
+}]);
 
 /// `oneshot` over every backend.
 pub(crate) struct Oneshot;

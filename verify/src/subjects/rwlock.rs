@@ -12,13 +12,48 @@ use reveille::{
     OwnedRwLockWriteGuard, RwLock,
 };
 
-use super::queueing;
+use crate::run::entry::{
+    Absent::{Constant, Creates, Exclusive, Locations, SameAs},
+    Source, SubjectEntry, Surface,
+};
 use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec};
 use crate::subject::step::Step;
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
+use crate::subjects::plans::queueing;
+
+/// What this file registers.
+pub(crate) fn entries() -> Vec<SubjectEntry> {
+    vec![SubjectEntry::new(
+        "rwlock",
+        "reveille::RwLock: readers, a reader who may write, a writer",
+        RwLocks,
+        SURFACE,
+    )]
+}
+
+/// Its public operations, and those that no program performs.
+const SURFACE: Surface = Surface::Sources(&[Source {
+    path: "rwlock.rs",
+    absent: &[
+        ("const_new", Creates),
+        ("const_with_max_readers", Creates),
+        ("downgrade_map", SameAs("downgrade")),
+        ("get_mut", Exclusive),
+        ("holders", Locations),
+        ("into_inner", Exclusive),
+        ("into_mapped", SameAs("map")),
+        ("new", Creates),
+        ("new_in", Creates),
+        ("rwlock", Constant),
+        ("try_downgrade_map", SameAs("downgrade")),
+        ("try_map", SameAs("map")),
+        ("waiters", Locations),
+        ("with_max_readers", Creates),
+    ],
+}]);
 
 /// `RwLock` over every backend.
 pub(crate) struct RwLocks;

@@ -6,13 +6,59 @@ use reveille::protocol::{Bits, BlockingBackend, describe_permits};
 use reveille::semaphore::{OwnedSemaphorePermit, TryAcquireError};
 use reveille::{AcquireError, Semaphore};
 
-use super::queueing;
+use crate::run::entry::{
+    Absent::{Constant, Creates, Locations, SameAs},
+    Source, SubjectEntry, Surface,
+};
 use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec};
 use crate::subject::step::Step;
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
+use crate::subjects::plans::queueing;
+
+/// What this file registers.
+pub(crate) fn entries() -> Vec<SubjectEntry> {
+    vec![
+        SubjectEntry::new(
+            "semaphore",
+            "reveille::Semaphore, first come, first served",
+            Semaphores(0),
+            SURFACE,
+        ),
+        SubjectEntry::new(
+            "semaphore-bounded",
+            "reveille::Semaphore, overtaken twice at most",
+            Semaphores(2),
+            Surface::As("semaphore"),
+        ),
+    ]
+}
+
+/// Its public operations, and those that no program performs.
+const SURFACE: Surface = Surface::Sources(&[Source {
+    path: "semaphore.rs",
+    absent: &[
+        ("acquire_many_owned", SameAs("acquire_many")),
+        ("acquire_owned", SameAs("acquire")),
+        ("blocking_acquire_many", SameAs("blocking_acquire")),
+        ("blocking_acquire_many_owned", SameAs("blocking_acquire")),
+        ("blocking_acquire_owned", SameAs("blocking_acquire")),
+        ("const_new", Creates),
+        ("holders", Locations),
+        ("merge", SameAs("split_merge")),
+        ("new", Creates),
+        ("new_in", Creates),
+        ("num_permits", Constant),
+        ("semaphore", Constant),
+        ("split", SameAs("split_merge")),
+        ("try_acquire_many_owned", SameAs("try_acquire_many")),
+        ("try_acquire_owned", SameAs("try_acquire")),
+        ("waiters", Locations),
+        ("with_bound", Creates),
+    ],
+}]);
 
 /// `Semaphore` over every backend, with one permit to begin with, and a bound on
 /// overtaking.

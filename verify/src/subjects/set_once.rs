@@ -6,12 +6,40 @@ use std::sync::Arc;
 use reveille::SetOnce;
 use reveille::protocol::{Bits, BlockingBackend, SETTLED};
 
+use crate::run::entry::{
+    Absent::{Creates, Exclusive, Locations},
+    Source, SubjectEntry, Surface,
+};
 use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec, ValueId};
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
-use crate::subjects::{by_three, queueing};
+use crate::subjects::plans::{by_three, queueing, sparingly};
+
+/// What this file registers.
+pub(crate) fn entries() -> Vec<SubjectEntry> {
+    vec![SubjectEntry::new(
+        "set-once",
+        "reveille::SetOnce: one value, and everybody who waits for it",
+        SetOnces,
+        SURFACE,
+    )]
+}
+
+/// Its public operations, and those that no program performs.
+const SURFACE: Surface = Surface::Sources(&[Source {
+    path: "set_once.rs",
+    absent: &[
+        ("const_new", Creates),
+        ("const_new_with", Creates),
+        ("into_inner", Exclusive),
+        ("new", Creates),
+        ("new_in", Creates),
+        ("new_with", Creates),
+        ("waiters", Locations),
+    ],
+}]);
 
 /// `SetOnce` over every backend.
 pub(crate) struct SetOnces;
@@ -40,17 +68,6 @@ pub(crate) enum Op {
     Initialized,
     Waiting,
     Granted,
-}
-
-/// The same plans with a third of what is drawn, in the quick profile: small
-/// alphabets are told apart sooner.
-pub(crate) fn sparingly(mut plans: Vec<Plan>, profile: Profile) -> Vec<Plan> {
-    if profile == Profile::Quick {
-        for plan in &mut plans {
-            plan.drawn = plan.drawn.map(|drawn| drawn.div_ceil(3));
-        }
-    }
-    plans
 }
 
 /// What an operation answers.

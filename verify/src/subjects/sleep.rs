@@ -10,12 +10,52 @@ use std::task::Poll;
 use reveille::protocol::BlockingBackend;
 use reveille::time::{Sleep, VirtualClock};
 
-use super::time::{FAR, at, by_hand, plans, tick, ticks};
+use crate::run::entry::{
+    Absent::{Constant, Creates, Exclusive, SameAs},
+    Source, SubjectEntry, Surface,
+};
 use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec};
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
+use crate::subjects::time::{FAR, at, by_hand, plans, tick, ticks};
+
+/// What this file registers.
+pub(crate) fn entries() -> Vec<SubjectEntry> {
+    vec![
+        SubjectEntry::new(
+            "sleep",
+            "reveille::time: sleeps and resets, on a virtual clock",
+            Sleeps,
+            SURFACE,
+        )
+        .in_group("time"),
+    ]
+}
+
+/// Its public operations, and those that no program performs.
+const SURFACE: Surface = Surface::Sources(&[
+    Source {
+        path: "time/sleep.rs",
+        absent: &[
+            ("deadline", Exclusive),
+            ("is_elapsed", SameAs("is_elapsed_1")),
+            ("reset", SameAs("reset_sooner")),
+        ],
+    },
+    Source {
+        path: "time/virtual_clock.rs",
+        absent: &[
+            ("advance", SameAs("advance_1")),
+            ("by_hand", Creates),
+            ("new_in", Creates),
+            ("starting_at", Creates),
+            ("timers", Constant),
+            ("when_idle", Creates),
+        ],
+    },
+]);
 
 /// Sleeps over every backend.
 pub(crate) struct Sleeps;

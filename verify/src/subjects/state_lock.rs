@@ -9,12 +9,23 @@ use std::sync::Arc;
 
 use reveille::protocol::{Bits, BlockingBackend, StateLock};
 
+use crate::run::entry::{SubjectEntry, Surface};
 use crate::subject::plan::Bound;
 use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec};
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
+
+/// What this file registers.
+pub(crate) fn entries() -> Vec<SubjectEntry> {
+    vec![SubjectEntry::new(
+        "state-lock",
+        "the lock of the protocol: exclusion, visibility, no lost unpark",
+        Lock,
+        Surface::Other("the operations of `protocol::StateLock`, by which primitives are built"),
+    )]
+}
 
 /// `StateLock` over every backend.
 pub(crate) struct Lock;

@@ -21,6 +21,7 @@ use reveille::protocol::{
     StateLock, WakerSlot, task,
 };
 
+use crate::run::entry::{SubjectEntry, Surface};
 use crate::subject::plan::Bound;
 use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::role::{Operation, Role};
@@ -28,6 +29,19 @@ use crate::subject::spec::{Call, Spec, ValueId};
 use crate::subject::step::{Polling, Step};
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
+
+/// What this file registers.
+pub(crate) fn entries() -> Vec<SubjectEntry> {
+    vec![
+        SubjectEntry::new(
+            "task",
+            "reveille::protocol::task: run, woken, joined, aborted, cancelled",
+            Tasks,
+            Surface::Other("the operations of `protocol::task`, by which executors are built"),
+        )
+        .in_group("executor"),
+    ]
+}
 
 /// Tasks over every backend.
 pub(crate) struct Tasks;

@@ -15,13 +15,27 @@ use reveille::time::VirtualClock;
 use reveille::time::error::Elapsed;
 use reveille::{Mutex, Notify, OwnedMutexGuard, Semaphore};
 
-use super::time::{at, by_hand, plans, ticks};
+use crate::run::entry::{SubjectEntry, Surface};
 use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec, ValueId};
 use crate::subject::step::Step;
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
+use crate::subjects::time::{at, by_hand, plans, ticks};
+
+/// What this file registers.
+pub(crate) fn entries() -> Vec<SubjectEntry> {
+    vec![
+        SubjectEntry::new(
+            "timeout",
+            "reveille::time: timeouts around a mutex, a semaphore, a notify, a oneshot",
+            Timeouts,
+            Surface::Other("the operations of the primitives that it wraps"),
+        )
+        .in_group("time"),
+    ]
+}
 
 /// Timeouts over every backend.
 pub(crate) struct Timeouts;

@@ -1,11 +1,12 @@
 //! Tests of what is inside; `verify/tests/` has those of what shows outside.
 
-mod alphabets;
 mod dispatch;
 mod engines;
 mod enumeration;
 mod history;
+mod layers;
 mod reduction;
+mod registry;
 mod reports;
 mod specimens;
 mod tokens;

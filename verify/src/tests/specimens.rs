@@ -195,7 +195,8 @@ fn every_name_finds_what_it_names() {
     }
     assert!(registry::find("oneshot/").is_none());
     // A group has a name of its own, and names what there is.
-    let timed = registry::group("time").expect("there is such a group");
+    let timed = registry::group("time");
+    assert!(timed.len() > 3, "{timed:?}");
     assert!(registry::find("time").is_none());
     assert!(timed.iter().all(|name| registry::find(name).is_some()));
 }

@@ -1,0 +1,80 @@
+//! Plans that subjects share.
+
+use crate::subject::plan::Bound;
+use crate::subject::plan::{Mode, Plan, Profile};
+
+/// The plans of what queues: two participants, and three, who can be in a
+/// queue while a third acts on it.
+pub(crate) fn queueing(mode: Mode, profile: Profile) -> Vec<Plan> {
+    let plan = Plan::of(mode, profile);
+    let with = |participants, operations, total, non_default, panics| Plan {
+        bound: Bound {
+            participants,
+            operations,
+            total,
+            non_default,
+            panics,
+            ..plan.bound
+        },
+        ..plan
+    };
+    use Mode::{Accesses, Exhaustive, Pct, Random, Sections, Steps, Threads};
+    match (mode, profile) {
+        (Steps, Profile::Quick) => vec![with(2, 2, 3, 2, true), with(3, 1, 3, 1, true)],
+        (Steps, Profile::Full) => vec![with(2, 2, 4, 4, true), with(3, 3, 4, 0, false)],
+        (Steps, Profile::Deep) => vec![with(2, 3, 6, 2, true), with(3, 3, 5, 1, true)],
+        (Sections, Profile::Quick) => vec![with(2, 1, 2, 2, true), with(2, 2, 3, 0, false)],
+        (Sections, Profile::Full) => vec![
+            with(2, 2, 4, 0, false),
+            with(2, 2, 3, 1, true),
+            Plan {
+                executions: 10 * plan.executions,
+                ..with(3, 1, 3, 0, false)
+            },
+        ],
+        (Sections, Profile::Deep) => vec![with(2, 2, 4, 4, true), with(3, 1, 3, 3, true)],
+        (Exhaustive, Profile::Quick) => vec![with(2, 2, 3, 1, true), with(3, 1, 3, 0, false)],
+        (Exhaustive, Profile::Full) => vec![with(2, 2, 4, 4, true), with(3, 1, 3, 3, true)],
+        (Exhaustive, Profile::Deep) => vec![with(2, 3, 5, 2, true), with(3, 2, 4, 1, false)],
+        (Accesses, Profile::Quick) => vec![Plan {
+            preemptions: Some(1),
+            ..with(2, 1, 2, 0, false)
+        }],
+        (Accesses, Profile::Full) => vec![Plan {
+            preemptions: Some(2),
+            ..with(2, 2, 3, 0, false)
+        }],
+        (Accesses, Profile::Deep) => vec![plan],
+        (Random | Pct | Threads, _) => vec![with(3, 3, 9, 9, true)],
+    }
+}
+
+/// With two participants by three operations under loom, `total` of them in all:
+/// what stays under a minute on two cores.
+pub(crate) fn by_three(
+    mut plans: Vec<Plan>,
+    mode: Mode,
+    profile: Profile,
+    total: usize,
+) -> Vec<Plan> {
+    if let (Mode::Sections, Profile::Full, Some(first)) = (mode, profile, plans.first()) {
+        let bound = Bound {
+            operations: 3,
+            total,
+            ..first.bound
+        };
+        plans.push(Plan { bound, ..*first });
+    }
+    plans
+}
+
+/// The same plans with a third of what is drawn, in the quick profile: small
+/// alphabets are told apart sooner.
+pub(crate) fn sparingly(mut plans: Vec<Plan>, profile: Profile) -> Vec<Plan> {
+    if profile == Profile::Quick {
+        for plan in &mut plans {
+            plan.drawn = plan.drawn.map(|drawn| drawn.div_ceil(3));
+        }
+    }
+    plans
+}
