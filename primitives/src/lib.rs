@@ -69,6 +69,7 @@ pub mod protocol;
 pub mod rwlock;
 pub mod semaphore;
 pub mod set_once;
+mod slab;
 pub mod time;
 
 pub use self::barrier::{Barrier, BarrierWait, BarrierWaitResult};

@@ -31,6 +31,8 @@ struct Counting;
 thread_local! {
     static ALLOCATED: Cell<usize> = const { Cell::new(0) };
     static FREED: Cell<usize> = const { Cell::new(0) };
+    /// Bytes allocated and not freed.
+    static HELD: Cell<usize> = const { Cell::new(0) };
 }
 
 fn count(counter: &'static std::thread::LocalKey<Cell<usize>>) {
@@ -38,17 +40,23 @@ fn count(counter: &'static std::thread::LocalKey<Cell<usize>>) {
     let _ = counter.try_with(|count| count.set(count.get() + 1));
 }
 
+fn hold(size: usize, freed: usize) {
+    let _ = HELD.try_with(|held| held.set(held.get().wrapping_add(size).wrapping_sub(freed)));
+}
+
 #[allow(unsafe_code, reason = "there is no other way to count allocations")]
 // SAFETY: every block comes from `System` and goes back to it.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(&ALLOCATED);
+        hold(layout.size(), 0);
         // SAFETY: the caller's promise is the one asked for.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         count(&FREED);
+        hold(0, layout.size());
         // SAFETY: as above.
         unsafe { System.dealloc(block, layout) }
     }
@@ -56,6 +64,7 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(&ALLOCATED);
         count(&FREED);
+        hold(size, layout.size());
         // SAFETY: as above.
         unsafe { System.realloc(block, layout, size) }
     }
@@ -435,4 +444,96 @@ fn waiting_for_time_is_no_block_on_each_backend() {
     waiting_for_time_is_no_block::<Native>();
     waiting_for_time_is_no_block::<Spin>();
     waiting_for_time_is_no_block::<Local>();
+}
+
+/// How many wait in a spike.
+const SPIKE: usize = 100_000;
+
+/// What a spike of waits leaves in memory, and what a third one allocates after a second.
+fn spike(what: &str, mut waits: impl FnMut()) {
+    waits_once_and_again(&mut waits, |held, blocks| {
+        assert!(held < 20_000, "{what}: {held} bytes are left after a spike");
+        assert_eq!(
+            blocks, 0,
+            "{what}: the same spike again and again allocates"
+        );
+    });
+}
+
+fn waits_once_and_again(waits: &mut impl FnMut(), check: impl FnOnce(usize, usize)) {
+    let before = HELD.get();
+    waits();
+    let held = HELD.get() - before;
+    waits();
+    let ((), blocks, _) = counted(waits);
+    check(held, blocks);
+}
+
+/// Polls as many futures as wait in a spike, without a block of its own each time.
+fn crowd<F: Future + Unpin>(task: &Probe, into: &mut Vec<F>, mut future: impl FnMut() -> F) {
+    for _ in 0..SPIKE {
+        let mut future = future();
+        assert!(poll(&mut future, task).is_pending());
+        into.push(future);
+    }
+}
+
+fn a_spike_is_given_back<B: Backend>() {
+    let task = Probe::new();
+    let notify = Notify::<B>::new_in();
+    let mut notified = Vec::with_capacity(SPIKE);
+    spike("Notify", || {
+        crowd(&task, &mut notified, || notify.notified());
+        notify.notify_waiters();
+        notified.clear();
+    });
+    let mutex = Mutex::<_, B>::new_in(0, 0);
+    let mut locks = Vec::with_capacity(SPIKE);
+    spike("Mutex", || {
+        let guard = mutex.try_lock().unwrap();
+        crowd(&task, &mut locks, || mutex.lock());
+        drop(guard);
+        // One after another is granted and hands it on; the last come first.
+        locks.drain(..SPIKE / 2);
+        while locks.pop().is_some() {}
+    });
+    let semaphore = Semaphore::<B>::new_in(0, 0);
+    let mut permits = Vec::with_capacity(SPIKE);
+    spike("Semaphore", || {
+        crowd(&task, &mut permits, || semaphore.acquire());
+        permits.clear();
+    });
+    let clock =
+        VirtualClock::<B>::new_in(Instant::ORIGIN, Advance::ByHand, Duration::from_nanos(1));
+    let timers = clock.timers();
+    let mut sleeps = Vec::with_capacity(SPIKE);
+    // The slots of the wheel, which stay.
+    assert!(poll(&mut timers.sleep(Duration::from_nanos(1)), &task).is_pending());
+    spike("Timers", || {
+        let mut ahead = 0;
+        crowd(&task, &mut sleeps, || {
+            ahead += 1;
+            timers.sleep(Duration::from_nanos(ahead % 1000 + 1))
+        });
+        clock.advance(Duration::from_nanos(500));
+        sleeps.clear();
+    });
+    let mut queue = DelayQueue::new_in(timers);
+    queue.insert(0, Duration::ZERO);
+    assert!(poll(&mut queue.expired(), &task).is_ready());
+    spike("DelayQueue", || {
+        for ahead in 0..SPIKE as u64 {
+            queue.insert(ahead, Duration::from_nanos(ahead % 1000));
+        }
+        clock.advance(Duration::from_nanos(1000));
+        for _ in 0..SPIKE {
+            assert!(poll(&mut queue.expired(), &task).is_ready());
+        }
+    });
+}
+
+#[test]
+fn a_spike_is_given_back_and_a_load_that_comes_again_allocates_nothing() {
+    a_spike_is_given_back::<Native>();
+    a_spike_is_given_back::<Local>();
 }

@@ -336,6 +336,41 @@ fn what_gave_up_its_room_can_be_used_again() {
     assert_eq!(wheel[timer], 7);
 }
 
+/// Room goes back behind those that stay, which keep their places.
+#[test]
+fn a_spike_gives_its_room_back_around_those_that_stay() {
+    let mut pair = Pair::new(0);
+    for round in 0..3 {
+        for it in 0..50 {
+            pair.insert(100 + it * 7919 % 1000);
+        }
+        let stay = pair.turns;
+        (0..1500).for_each(|it| pair.insert(1 + it % 90));
+        assert!(pair.wheel.capacity() > 1500);
+        let spike: Vec<_> = pair.entries.range(stay..).map(|(&it, _)| it).collect();
+        for (it, number) in spike.into_iter().enumerate() {
+            match it % 3 {
+                0 => pair.remove(number),
+                1 => pair.reset(number, 2000 + it as u64 % 3),
+                _ => {}
+            }
+        }
+        pair.check();
+        let spike: Vec<_> = pair.entries.range(stay..).map(|(&it, _)| it).collect();
+        spike
+            .into_iter()
+            .rev()
+            .for_each(|number| pair.remove(number));
+        for _ in 0..400 {
+            pair.insert(50);
+            pair.remove(pair.turns - 1);
+        }
+        pair.check();
+        assert!(round > 0 || pair.wheel.capacity() <= 256);
+    }
+    assert_eq!(pair.finish(), 150);
+}
+
 /// A crowd in one slot of a high level: the next time to pop is found in constant
 /// time, and is not late.
 #[test]

@@ -19,22 +19,22 @@
 //! it was. Everything is O(1), wherever the entry stands and however many are
 //! called at once.
 //!
-//! The slab is empty until the first waiter and keeps its room, so a wait
-//! allocates nothing once there have been as many at the same time.
+//! The slab is empty until the first waiter. A load that comes again allocates
+//! nothing; after a spike that does not, the room for it is given back.
 
+#[cfg(feature = "locations")]
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::{Index, IndexMut};
 
 use super::Site;
 use super::wake::{WakeList, WakerSlot};
+use crate::slab::{NONE, Slab, Slot};
 
 /// A waiter: its place in the slab.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Waiter(u32);
 
-/// No entry.
-const NONE: u32 = u32::MAX;
 /// How many indices are marks.
 const MARKS: u32 = 8;
 
@@ -63,8 +63,7 @@ impl Waiter {
 /// Waiters in the order in which they came, with what each waits for or has
 /// been granted.
 pub struct Waiters<D> {
-    slab: Vec<Entry<D>>,
-    free: u32,
+    slab: Slab<Entry<D>>,
     /// The ends of the list.
     first: u32,
     last: u32,
@@ -103,8 +102,7 @@ impl<D: Copy> Waiters<D> {
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            slab: Vec::new(),
-            free: NONE,
+            slab: Slab::new(),
             first: NONE,
             last: NONE,
             turn: NONE,
@@ -165,12 +163,9 @@ impl<D: Copy> Waiters<D> {
     /// Puts a waiter into the list, between two neighbours.
     #[inline]
     fn insert(&mut self, ticket: i64, previous: u32, next: u32, site: Site, data: D) -> Waiter {
-        let index = match self.free {
+        let index = match self.slab.reuse() {
             NONE => self.grow(site, data),
-            index => {
-                self.free = self.entry(index).next;
-                index
-            }
+            index => index,
         };
         let entry = self.entry(index);
         entry.ticket = ticket;
@@ -196,20 +191,17 @@ impl<D: Copy> Waiters<D> {
     /// Adds an entry to the slab.
     #[cold]
     fn grow(&mut self, site: Site, data: D) -> u32 {
-        let index = u32::try_from(self.slab.len()).unwrap_or(NONE);
-        assert!(
-            !Waiter(index).is_mark(),
-            "a queue holds at most 2^32 - 8 waiters"
-        );
-        self.slab.push(Entry {
+        let entry = Entry {
             ticket: FREE,
             previous: NONE,
             next: NONE,
             waker: WakerSlot::new(),
             site,
             data,
-        });
-        index
+        };
+        let most = NONE - MARKS + 1;
+        self.slab
+            .push(entry, most, "a queue holds at most 2^32 - 8 waiters")
     }
 
     /// The waiter whose turn is next.
@@ -289,7 +281,7 @@ impl<D: Copy> Waiters<D> {
     /// Whether the waiter has been called.
     #[must_use]
     pub fn is_called(&self, waiter: &Waiter) -> bool {
-        self.slab[waiter.0 as usize].ticket < self.horizon
+        self.slab[waiter.0].ticket < self.horizon
     }
 
     /// Where the waiter's waker stands.
@@ -305,13 +297,11 @@ impl<D: Copy> Waiters<D> {
     #[inline]
     pub fn remove(&mut self, waiter: Waiter, wakes: &mut WakeList) -> D {
         let index = waiter.0;
-        let entry = &mut self.slab[index as usize];
-        debug_assert!(entry.ticket != FREE, "a waiter is removed once");
-        wakes.discard(&mut entry.waker);
-        let data = entry.data;
-        let ticket = core::mem::replace(&mut entry.ticket, FREE);
-        let (previous, next) = (entry.previous, entry.next);
-        entry.next = core::mem::replace(&mut self.free, index);
+        let (data, ticket, previous, next) = self.slab.release(index, |entry| {
+            debug_assert!(entry.ticket != FREE, "a waiter is removed once");
+            wakes.discard(&mut entry.waker);
+            (entry.data, entry.ticket, entry.previous, entry.next)
+        });
         match ticket < self.horizon {
             true => self.called -= 1,
             false => self.queued -= 1,
@@ -319,6 +309,7 @@ impl<D: Copy> Waiters<D> {
         if ticket >= 0 {
             self.unlink(index, previous, next);
         }
+        self.slab.audit(|| self.queued + self.called);
         data
     }
 
@@ -329,6 +320,7 @@ impl<D: Copy> Waiters<D> {
     pub fn locations(&self) -> Vec<&'static core::panic::Location<'static>> {
         let mut waiters: Vec<_> = self
             .slab
+            .entries()
             .iter()
             .filter(|entry| entry.ticket != FREE)
             .collect();
@@ -338,7 +330,7 @@ impl<D: Copy> Waiters<D> {
 
     #[inline]
     fn entry(&mut self, index: u32) -> &mut Entry<D> {
-        &mut self.slab[index as usize]
+        &mut self.slab[index]
     }
 
     /// Takes an entry, which knows of it already, off the list.
@@ -358,6 +350,24 @@ impl<D: Copy> Waiters<D> {
     }
 }
 
+impl<D> Slot for Entry<D> {
+    #[inline]
+    fn is_free(&self) -> bool {
+        self.ticket == FREE
+    }
+
+    #[inline]
+    fn set_free(&mut self, next: u32) {
+        self.ticket = FREE;
+        self.next = next;
+    }
+
+    #[inline]
+    fn next_free(&self) -> u32 {
+        self.next
+    }
+}
+
 impl<D: Copy> Default for Waiters<D> {
     fn default() -> Self {
         Self::new()
@@ -369,7 +379,7 @@ impl<D: Copy> Index<&Waiter> for Waiters<D> {
     type Output = D;
 
     fn index(&self, waiter: &Waiter) -> &D {
-        &self.slab[waiter.0 as usize].data
+        &self.slab[waiter.0].data
     }
 }
 

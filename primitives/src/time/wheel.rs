@@ -43,14 +43,14 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::{Index, IndexMut};
 
+use crate::slab::{NONE, Slab, Slot};
+
 /// Ticks to a digit of the position: the slots of a level.
 const SLOTS: usize = 64;
 /// Bits to a digit.
 const DIGIT: u32 = SLOTS.trailing_zeros();
 /// Digits to a `u64`.
 const LEVELS: usize = u64::BITS.div_ceil(DIGIT) as usize;
-/// No entry.
-const NONE: u32 = u32::MAX;
 /// In place of a neighbour: the entry has none, since it is not listed.
 const UNLISTED: u32 = u32::MAX - 1;
 /// In place of the neighbour before: the entry is free.
@@ -60,9 +60,9 @@ const GLANCE: usize = 32;
 
 /// Deadlines in ticks, each with some data.
 ///
-/// The wheel has no lock and calls nobody: it is told the time, and asked what is
-/// due. Removal leaves nothing behind; room is kept, so that nothing is allocated
-/// once there have been as many entries at a time.
+/// The wheel has no lock and calls no foreign code. It is told the time, and asked what
+/// is due. Room is kept for a load that comes again, which then allocates nothing, and
+/// given back after a spike that does not.
 ///
 /// Ticks do not wrap. A deadline of `u64::MAX` is as good as any other.
 ///
@@ -90,8 +90,7 @@ pub struct Wheel<D> {
     levels: Vec<Level>,
     /// Which levels are occupied, a bit each.
     occupied: u16,
-    slab: Vec<Entry<D>>,
-    free: u32,
+    slab: Slab<Entry<D>>,
     len: usize,
     /// What is due by here has been popped.
     position: u64,
@@ -143,8 +142,7 @@ impl<D> Wheel<D> {
         Self {
             levels: Vec::new(),
             occupied: 0,
-            slab: Vec::new(),
-            free: NONE,
+            slab: Slab::new(),
             len: 0,
             position: now,
             now,
@@ -175,17 +173,15 @@ impl<D> Wheel<D> {
         self.slab.capacity()
     }
 
-    /// Makes room for so many entries more.
+    /// Makes room for `additional` entries more, and keeps it until
+    /// [`shrink_to_fit`](Self::shrink_to_fit) or [`compact`](Self::compact).
     pub fn reserve(&mut self, additional: usize) {
-        let free = self.slab.len() - self.len;
-        self.slab.reserve(additional.saturating_sub(free));
+        self.slab.reserve(additional, self.len);
     }
 
-    /// Gives up room: all of it where there are no entries.
+    /// Gives back room, down to the last entry. Looks at every entry.
     pub fn shrink_to_fit(&mut self) {
         if self.is_empty() {
-            self.slab.clear();
-            self.free = NONE;
             self.levels = Vec::new();
         }
         self.slab.shrink_to_fit();
@@ -210,39 +206,22 @@ impl<D> Wheel<D> {
     /// assert_eq!(wheel.pop(2), Some(last));
     /// ```
     pub fn compact(&mut self, mut moved: impl FnMut(&mut D, Timer)) {
-        let mut holes = Vec::new();
-        let mut free = core::mem::replace(&mut self.free, NONE);
-        while free != NONE {
-            if (free as usize) < self.len {
-                holes.push(free);
-            }
-            free = self.entry_ref(free).next;
-        }
-        while self.slab.len() > self.len {
-            let Some(entry) = self.slab.pop() else { break };
-            if entry.previous == FREE {
-                continue;
-            }
-            let hole = holes.pop().expect("as many entries are free as are short");
-            let Entry {
-                deadline,
-                previous,
-                next,
-                ..
-            } = entry;
-            *self.entry(hole) = entry;
+        let mut hole = 0;
+        while let Some(index) = self.slab.fill_hole(self.len, &mut hole) {
+            let entry = self.entry(index);
+            let (deadline, previous, next) = (entry.deadline, entry.previous, entry.next);
             if next != UNLISTED {
                 let place = self.place(deadline);
                 match previous {
-                    NONE => self.list(place).first = hole,
-                    previous => self.entry(previous).next = hole,
+                    NONE => self.list(place).first = index,
+                    previous => self.entry(previous).next = index,
                 }
                 match next {
-                    NONE => self.list(place).last = hole,
-                    next => self.entry(next).previous = hole,
+                    NONE => self.list(place).last = index,
+                    next => self.entry(next).previous = index,
                 }
             }
-            moved(&mut self.entry(hole).data, Timer(hole));
+            moved(&mut self.entry(index).data, Timer(index));
         }
         self.slab.shrink_to_fit();
     }
@@ -259,18 +238,8 @@ impl<D> Wheel<D> {
             next: UNLISTED,
             data,
         };
-        let index = match self.free {
-            NONE => {
-                let index = u32::try_from(self.slab.len()).unwrap_or(NONE);
-                assert!(index < FREE, "a wheel holds at most 2^32 - 3 entries");
-                self.slab.push(entry);
-                index
-            }
-            index => {
-                self.free = core::mem::replace(self.entry(index), entry).next;
-                index
-            }
-        };
+        let what = "a wheel holds at most 2^32 - 3 entries";
+        let index = self.slab.insert(entry, FREE, what);
         self.len += 1;
         self.link(index);
         Timer(index)
@@ -301,8 +270,8 @@ impl<D> Wheel<D> {
         self.link(timer.0);
     }
 
-    /// Takes an entry out. Its data stays in its place until that is used again:
-    /// what is to be dropped with care is taken out of it before.
+    /// Takes an entry out. Its data stays in its place until that is used again or its
+    /// room is given back: take out of it before what is to be dropped with care.
     ///
     /// # Panics
     ///
@@ -322,23 +291,21 @@ impl<D> Wheel<D> {
     pub fn remove(&mut self, timer: Timer) {
         self.assert_in_use(timer);
         self.unlink(timer.0);
-        let free = core::mem::replace(&mut self.free, timer.0);
-        let entry = self.entry(timer.0);
-        entry.previous = FREE;
-        entry.next = free;
         self.len -= 1;
+        self.slab.release(timer.0, |_| {});
+        self.slab.audit(|| self.len);
     }
 
     /// When an entry is due.
     #[must_use]
     pub fn deadline(&self, timer: Timer) -> u64 {
-        self.slab[timer.0 as usize].deadline
+        self.entry_ref(timer.0).deadline
     }
 
     /// The data of an entry, if there ever was one in its place.
     #[must_use]
     pub fn get(&self, timer: Timer) -> Option<&D> {
-        self.slab.get(timer.0 as usize).map(|entry| &entry.data)
+        self.slab.get(timer.0).map(|entry| &entry.data)
     }
 
     /// Whether an entry is due: popped, or about to be.
@@ -421,18 +388,19 @@ impl<D> Wheel<D> {
 
     #[inline]
     fn assert_in_use(&self, timer: Timer) {
+        let entry = self.slab.get(timer.0);
         assert!(
-            self.entry_ref(timer.0).previous != FREE,
+            entry.is_some_and(|entry| entry.previous != FREE),
             "a timer is used that has been removed"
         );
     }
 
     fn entry(&mut self, index: u32) -> &mut Entry<D> {
-        &mut self.slab[index as usize]
+        &mut self.slab[index]
     }
 
     fn entry_ref(&self, index: u32) -> &Entry<D> {
-        &self.slab[index as usize]
+        &self.slab[index]
     }
 
     fn first(&self, Place { level, slot }: Place) -> u32 {
@@ -565,6 +533,24 @@ impl<D> Wheel<D> {
         if *occupied == 0 {
             self.occupied &= !(1 << level);
         }
+    }
+}
+
+impl<D> Slot for Entry<D> {
+    #[inline]
+    fn is_free(&self) -> bool {
+        self.previous == FREE
+    }
+
+    #[inline]
+    fn set_free(&mut self, next: u32) {
+        self.previous = FREE;
+        self.next = next;
+    }
+
+    #[inline]
+    fn next_free(&self) -> u32 {
+        self.next
     }
 }
 
