@@ -7,7 +7,8 @@ use std::hint::black_box;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
-use reveille::protocol::{Local, Native, block_on};
+use reveille::backend::{Local, Native};
+use reveille::protocol::block_on;
 
 use crate::scene::{RUNTIME, in_scene, now, on_two_threads, poll};
 use crate::{Contender, Kind};
@@ -214,7 +215,7 @@ impl<const K: u16> Mutex for Bound<K> {
     type Guard<'a> = reveille::MutexGuard<'a, u64>;
 
     fn new() -> Self {
-        Self(reveille::Mutex::with_bound(0, K))
+        Self(reveille::Mutex::with_max_barges(0, K))
     }
 
     fn lock(&self) -> impl Future<Output = Self::Guard<'_>> + Send {

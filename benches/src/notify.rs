@@ -4,7 +4,7 @@ use std::future::Future;
 use std::hint::black_box;
 use std::pin::pin;
 
-use reveille::protocol::Local;
+use reveille::backend::Local;
 
 use crate::scene::{Row, now, poll};
 use crate::{Contender, Kind};

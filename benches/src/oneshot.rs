@@ -8,8 +8,9 @@ use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use reveille::backend::Local;
 use reveille::oneshot::{Receiver, Sender, Slot, SlotReceiver, SlotSender, channel, channel_in};
-use reveille::protocol::{Boxed, Local};
+use reveille::raw::Boxed;
 
 use crate::{Contender, Kind};
 

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::hint::black_box;
 
-use reveille::protocol::Local;
+use reveille::backend::Local;
 
 use crate::scene::now;
 use crate::{Contender, Kind};

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::pin::pin;
 use std::task::Poll;
 
-use reveille::protocol::Local;
+use reveille::backend::Local;
 
 use crate::scene::{now, poll};
 use crate::{Contender, Kind};

@@ -19,7 +19,8 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::pin::pin;
 
-use reveille::protocol::{self, BlockingBackend, Native, Parker};
+use reveille::backend::{BlockingBackend, Native};
+use reveille::protocol::{self, Parker};
 
 use crate::task::coop::Budget;
 
@@ -96,7 +97,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 /// # Examples
 ///
 /// ```
-/// use reveille::{oneshot, protocol::Spin};
+/// use reveille::{oneshot, backend::Spin};
 ///
 /// let (tx, rx) = oneshot::channel_in::<_, Spin>();
 /// let sender = std::thread::spawn(move || tx.send(7));

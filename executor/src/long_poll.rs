@@ -7,7 +7,8 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use reveille::protocol::{Description, Native, Ran, Runnable};
+use reveille::backend::Native;
+use reveille::raw::{Description, Ran, Runnable};
 
 use crate::contain::contain;
 use crate::task::coop::Budget;

@@ -2,7 +2,8 @@
 
 #![forbid(unsafe_code)]
 
-use reveille::protocol::{Backend, Held, Native};
+use reveille::backend::{Backend, Native};
+use reveille::raw::Held;
 
 /// A slab: keys are used again, and nothing is allocated after warm-up.
 #[derive(Debug)]
@@ -72,7 +73,7 @@ impl<B: Backend> Default for Registry<B> {
 
 #[cfg(test)]
 mod tests {
-    use reveille::protocol::{Runnable, Schedule, task};
+    use reveille::raw::{Runnable, Schedule, task};
 
     use super::*;
     use crate::task::describe;

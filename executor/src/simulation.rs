@@ -18,7 +18,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::time::Duration;
 
-use reveille::protocol::Description;
+use reveille::raw::Description;
 use reveille::time::{Timers, VirtualClock};
 
 use crate::Executor;

@@ -34,9 +34,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use reveille::protocol::{
-    Bits, Description, Native, Ran, Runnable, Schedule, Section, StateLock, local_task,
-};
+use reveille::backend::Native;
+use reveille::protocol::{Bits, Section, StateLock};
+use reveille::raw::{Description, Ran, Runnable, Schedule, local_task};
 use reveille::time::{Driver, Timers};
 
 use crate::contain::contain;

@@ -15,8 +15,9 @@ use std::task::Poll;
 
 use loom::sync::atomic::AtomicBool;
 use loom::thread;
+use reveille::backend::{BlockingBackend, Loom, Observed, Observer, Park, Passage};
 use reveille::oneshot;
-use reveille::protocol::{Bits, BlockingBackend, Loom, Observed, Observer, Park, Parker, Passage};
+use reveille::protocol::{Bits, Parker};
 use reveille_executor::block_on_in;
 
 /// Explores every execution of `model`, and collects what each returned.

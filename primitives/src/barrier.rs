@@ -35,9 +35,11 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
+use crate::backend::{Backend, DefaultBackend};
+use crate::protocol::{Bits, Generation, StateLock, Waiter, Waiters};
+use crate::raw::CallerLocation;
 #[cfg(feature = "locations")]
-use crate::protocol::Places;
-use crate::protocol::{Backend, Bits, DefaultBackend, Horizon, Site, StateLock, Waiter, Waiters};
+use crate::raw::Locations;
 
 /// Lets tasks go on once so many of them have arrived, again and again.
 ///
@@ -146,7 +148,7 @@ impl<B: Backend> Barrier<B> {
     pub fn wait(&self) -> BarrierWait<'_, B> {
         BarrierWait {
             barrier: self,
-            site: Site::here(),
+            location: CallerLocation::capture(),
             stage: Stage::Created,
         }
     }
@@ -189,7 +191,7 @@ impl<B: Backend> Barrier<B> {
     /// ```
     #[must_use]
     pub fn granted(&self) -> usize {
-        self.lock.with(|section| section.state.called())
+        self.lock.with(|section| section.state.notified())
     }
 
     /// Where in the source each who waits began to, the first first; also those
@@ -215,8 +217,8 @@ impl<B: Backend> Barrier<B> {
 enum Outcome {
     /// As one of those who were called.
     Called,
-    /// As the last to arrive, who has called those up to this horizon.
-    Leads(Horizon),
+    /// As the last to arrive, who has called those up to this generation.
+    Leads(Generation),
 }
 
 #[derive(Debug)]
@@ -233,7 +235,7 @@ enum Stage {
 #[must_use = "futures do nothing unless polled"]
 pub struct BarrierWait<'a, B: Backend = DefaultBackend> {
     barrier: &'a Barrier<B>,
-    site: Site,
+    location: CallerLocation,
     stage: Stage,
 }
 
@@ -243,7 +245,7 @@ impl<B: Backend> Future for BarrierWait<'_, B> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<BarrierWaitResult> {
         let Self {
             barrier,
-            site,
+            location,
             stage,
         } = self.get_mut();
         assert!(
@@ -253,30 +255,32 @@ impl<B: Backend> Future for BarrierWait<'_, B> {
         // No waker is cloned before it is clear that this is not the last to
         // arrive: dropping the clone is foreign code, and were it to panic, the
         // others would have been called and not woken.
-        let outcome = barrier.lock.poll(cx, false, |section, caller| {
+        let outcome = barrier.lock.poll(cx, false, |section, registration| {
             let waiters = section.state;
             match core::mem::replace(stage, Stage::Done) {
-                Stage::Here(waiter) if waiters.is_called(&waiter) => {
+                Stage::Here(waiter) if waiters.is_notified(&waiter) => {
                     waiters.remove(waiter, section.wakes);
                     return Poll::Ready(Outcome::Called);
                 }
                 Stage::Created if waiters.queued() + 1 == barrier.n => {
                     *section.bits = Bits::EMPTY;
-                    return Poll::Ready(Outcome::Leads(waiters.call_all()));
+                    return Poll::Ready(Outcome::Leads(waiters.notify_all()));
                 }
                 Stage::Here(waiter) => *stage = Stage::Here(waiter),
-                _ => *stage = Stage::Here(waiters.push(*site, ())),
+                _ => *stage = Stage::Here(waiters.push(*location, ())),
             }
             *section.bits = Bits::new(waiters.queued());
             if let Stage::Here(waiter) = stage {
-                caller.register(waiters.waker(waiter));
+                registration.register(waiters.waker(waiter));
             }
             Poll::Pending
         });
         outcome.map(|outcome| match outcome {
             Outcome::Called => BarrierWaitResult { leader: false },
-            Outcome::Leads(horizon) => {
-                barrier.lock.broadcast(|waiters| waiters, |_| ((), horizon));
+            Outcome::Leads(generation) => {
+                barrier
+                    .lock
+                    .broadcast(|waiters| waiters, |_| ((), generation));
                 BarrierWaitResult { leader: true }
             }
         })
@@ -302,7 +306,7 @@ impl<B: Backend> fmt::Debug for Barrier<B> {
             .field("waiting", &self.waiting())
             .field("granted", &self.granted());
         #[cfg(feature = "locations")]
-        f.field("waiters", &Places(self.waiters()));
+        f.field("waiters", &Locations(self.waiters()));
         f.finish()
     }
 }

@@ -43,11 +43,12 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
+use crate::backend::{Backend, DefaultBackend};
 use crate::mutex::{Mutex, MutexGuard};
 use crate::notify::{Notified, Notify};
 #[cfg(feature = "locations")]
-use crate::protocol::Places;
-use crate::protocol::{AcquireGuard, All, Backend, DefaultBackend, Site};
+use crate::raw::Locations;
+use crate::raw::{AcquireGuard, All, CallerLocation};
 
 /// Lets tasks wait for what a [`Mutex`] protects to change. See
 /// the [module](self).
@@ -74,7 +75,7 @@ impl Condvar {
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            notify: Notify::const_fleeting(),
+            notify: Notify::const_without_permit(),
         }
     }
 }
@@ -94,14 +95,14 @@ impl<B: Backend> Condvar<B> {
     /// # Examples
     ///
     /// ```
-    /// use reveille::{Condvar, protocol::Local};
+    /// use reveille::{Condvar, backend::Local};
     ///
     /// Condvar::<Local>::new_in().notify_one(); // of one thread
     /// ```
     #[must_use]
     pub fn new_in() -> Self {
         Self {
-            notify: Notify::fleeting_in(),
+            notify: Notify::without_permit_in(),
         }
     }
 
@@ -135,14 +136,18 @@ impl<B: Backend> Condvar<B> {
     /// ```
     #[cfg_attr(feature = "locations", track_caller)]
     pub fn wait<'a, T: ?Sized>(&'a self, guard: MutexGuard<'a, T, B>) -> Wait<'a, T, B> {
-        self.wait_at(guard, Site::here())
+        self.wait_at(guard, CallerLocation::capture())
     }
 
-    /// As [`wait`](Self::wait), as one that began at `site`.
-    fn wait_at<'a, T: ?Sized>(&'a self, guard: MutexGuard<'a, T, B>, site: Site) -> Wait<'a, T, B> {
+    /// As [`wait`](Self::wait), as one that began at `location`.
+    fn wait_at<'a, T: ?Sized>(
+        &'a self,
+        guard: MutexGuard<'a, T, B>,
+        location: CallerLocation,
+    ) -> Wait<'a, T, B> {
         Wait {
             condvar: self,
-            site,
+            location,
             stage: Stage::Holding(guard),
         }
     }
@@ -186,8 +191,8 @@ impl<B: Backend> Condvar<B> {
     {
         WaitWhile {
             condition,
-            site: Site::here(),
-            turn: Turn::Looks(self, guard),
+            location: CallerLocation::capture(),
+            phase: Phase::Check(self, guard),
         }
     }
 
@@ -273,7 +278,7 @@ impl<B: Backend> Condvar<B> {
 #[must_use = "futures do nothing unless polled: the lock is held until then"]
 pub struct Wait<'a, T: ?Sized, B: Backend = DefaultBackend> {
     condvar: &'a Condvar<B>,
-    site: Site,
+    location: CallerLocation,
     stage: Stage<'a, T, B>,
 }
 
@@ -292,7 +297,7 @@ impl<'a, T: ?Sized, B: Backend> Future for Wait<'a, T, B> {
         loop {
             match &mut this.stage {
                 Stage::Holding(_) => {
-                    let mut notified = this.condvar.notify.notified_at(this.site);
+                    let mut notified = this.condvar.notify.notified_at(this.location);
                     // First the place in the queue, then the mutex: whoever
                     // notifies in between finds somebody there.
                     let poll = Pin::new(&mut notified).poll(cx);
@@ -344,13 +349,13 @@ impl<T: ?Sized, B: Backend> Drop for Wait<'_, T, B> {
 #[must_use = "futures do nothing unless polled: the lock is held until then"]
 pub struct WaitWhile<'a, T: ?Sized, F, B: Backend = DefaultBackend> {
     condition: F,
-    site: Site,
-    turn: Turn<'a, T, B>,
+    location: CallerLocation,
+    phase: Phase<'a, T, B>,
 }
 
-enum Turn<'a, T: ?Sized, B: Backend> {
-    Looks(&'a Condvar<B>, MutexGuard<'a, T, B>),
-    Waits(Wait<'a, T, B>),
+enum Phase<'a, T: ?Sized, B: Backend> {
+    Check(&'a Condvar<B>, MutexGuard<'a, T, B>),
+    Waiting(Wait<'a, T, B>),
     Done,
 }
 
@@ -360,21 +365,21 @@ impl<'a, T: ?Sized, F: FnMut(&mut T) -> bool, B: Backend> Future for WaitWhile<'
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         loop {
-            this.turn = match core::mem::replace(&mut this.turn, Turn::Done) {
-                Turn::Looks(condvar, mut guard) => {
+            this.phase = match core::mem::replace(&mut this.phase, Phase::Done) {
+                Phase::Check(condvar, mut guard) => {
                     if !(this.condition)(&mut guard) {
                         return Poll::Ready(guard);
                     }
-                    Turn::Waits(condvar.wait_at(guard, this.site))
+                    Phase::Waiting(condvar.wait_at(guard, this.location))
                 }
-                Turn::Waits(mut wait) => match Pin::new(&mut wait).poll(cx) {
-                    Poll::Ready(guard) => Turn::Looks(wait.condvar, guard),
+                Phase::Waiting(mut wait) => match Pin::new(&mut wait).poll(cx) {
+                    Poll::Ready(guard) => Phase::Check(wait.condvar, guard),
                     Poll::Pending => {
-                        this.turn = Turn::Waits(wait);
+                        this.phase = Phase::Waiting(wait);
                         return Poll::Pending;
                     }
                 },
-                Turn::Done => panic!("Condvar::wait_while polled after it was ready"),
+                Phase::Done => panic!("Condvar::wait_while polled after it was ready"),
             };
         }
     }
@@ -395,7 +400,7 @@ impl<B: Backend> fmt::Debug for Condvar<B> {
         f.field("waiting", &self.waiting())
             .field("granted", &self.granted());
         #[cfg(feature = "locations")]
-        f.field("waiters", &Places(self.waiters()));
+        f.field("waiters", &Locations(self.waiters()));
         f.finish()
     }
 }

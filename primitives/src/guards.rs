@@ -1,8 +1,8 @@
 //! What guards and their futures have in common, whichever lock they are of.
 
 /// The future of a guard: named, and nothing but the
-/// [`AcquireGuard`](crate::protocol::AcquireGuard) or
-/// [`UpgradeGuard`](crate::protocol::UpgradeGuard) in it. The operation that
+/// [`AcquireGuard`](crate::raw::AcquireGuard) or
+/// [`UpgradeGuard`](crate::raw::UpgradeGuard) in it. The operation that
 /// leads to it is named where it is polled after it was ready.
 macro_rules! guard_future {
     (

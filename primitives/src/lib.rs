@@ -35,7 +35,7 @@
 //! # Futures and backends
 //!
 //! Each future is `Unpin` and a few words small, each primitive is generic over
-//! a [backend](protocol::Backend) that defaults to threads, and each is
+//! a [backend](backend::Backend) that defaults to threads, and each is
 //! explored by `reveille-verify`: every interleaving of every small program.
 //!
 //! # Features
@@ -58,6 +58,7 @@ extern crate alloc;
 #[cfg(any(loom, feature = "std"))]
 extern crate std;
 
+pub mod backend;
 pub mod barrier;
 pub mod condvar;
 mod guards;
@@ -66,6 +67,7 @@ pub mod notify;
 pub mod once_cell;
 pub mod oneshot;
 pub mod protocol;
+pub mod raw;
 pub mod rwlock;
 pub mod semaphore;
 pub mod set_once;

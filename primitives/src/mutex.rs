@@ -20,8 +20,8 @@
 //! # Fairness
 //!
 //! Fairness is a bound: the task that has waited longest is overtaken at most
-//! so many times ([`Mutex::DEFAULT_BOUND`], or as chosen by
-//! [`with_bound`](Mutex::with_bound)) before the lock is handed to it. A bound
+//! so many times ([`Mutex::DEFAULT_MAX_BARGES`], or as chosen by
+//! [`with_max_barges`](Mutex::with_max_barges)) before the lock is handed to it. A bound
 //! of 0 is strict first come, first served, as in `tokio::sync`: then the lock
 //! is handed over at every release, and each hand-over costs a switch of tasks.
 //!
@@ -35,7 +35,7 @@
 //!
 //! # States
 //!
-//! The lock is one [permit](crate::protocol::Permits): taken, it is locked.
+//! The lock is one [permit](crate::raw::Permits): taken, it is locked.
 //! Locking a free mutex is one compare-exchange, and so is unlocking one for
 //! which nobody waits.
 //!
@@ -52,13 +52,12 @@
 use alloc::sync::Arc;
 use core::fmt;
 
+use crate::backend::{Backend, BlockingBackend, DefaultBackend};
 use crate::guards::{exclusive_guard, guard_future};
+use crate::protocol::block_on;
 #[cfg(feature = "locations")]
-use crate::protocol::Places;
-use crate::protocol::{
-    AcquireGuard, All, Backend, BlockingBackend, Core, DefaultBackend, Guard, Guarded, Holders,
-    Permits, Witness, block_on,
-};
+use crate::raw::Locations;
+use crate::raw::{AcquireGuard, All, Core, Guard, Guarded, Holders, Permits, Witness};
 
 /// A lock that tasks can hold across an `await`. See the [module](self).
 pub struct Mutex<T: ?Sized, B: Backend = DefaultBackend> {
@@ -94,25 +93,25 @@ impl<T> Mutex<T> {
     /// ```
     #[must_use]
     pub const fn const_new(value: T) -> Self {
-        Self::with_bound(value, Self::DEFAULT_BOUND)
+        Self::with_max_barges(value, Self::DEFAULT_MAX_BARGES)
     }
 
     /// An unlocked mutex of a fairness of one's own: whoever has waited longest
-    /// is overtaken at most `bound` times; at most 1023 on a 32-bit machine.
+    /// is overtaken at most `max_barges` times; at most 1023 on a 32-bit machine.
     ///
     /// # Examples
     ///
     /// ```
     /// use reveille::Mutex;
     ///
-    /// let strict = Mutex::with_bound(7, 0);
+    /// let strict = Mutex::with_max_barges(7, 0);
     /// assert_eq!(*strict.try_lock().unwrap(), 7);
     /// ```
     #[must_use]
-    pub const fn with_bound(value: T, bound: u16) -> Self {
+    pub const fn with_max_barges(value: T, max_barges: u16) -> Self {
         Self {
             guarded: Guarded::from_parts(
-                Permits::const_new(1, bound),
+                Permits::const_new(1, max_barges),
                 1,
                 Witness::const_new(),
                 Holders::const_new(),
@@ -127,13 +126,13 @@ impl<T> Mutex<T> {
     /// An unlocked mutex.
     #[must_use]
     pub fn new(value: T) -> Self {
-        Self::new_in(value, Self::DEFAULT_BOUND)
+        Self::new_in(value, Self::DEFAULT_MAX_BARGES)
     }
 
     /// An unlocked mutex of a fairness of one's own.
     #[must_use]
-    pub fn with_bound(value: T, bound: u16) -> Self {
-        Self::new_in(value, bound)
+    pub fn with_max_barges(value: T, max_barges: u16) -> Self {
+        Self::new_in(value, max_barges)
     }
 }
 
@@ -146,24 +145,24 @@ impl<T, B: Backend> Mutex<T, B> {
     /// run, and to wake a thread takes as long as some hundreds of such holds. Tasks pay
     /// for that with bounds of 0 and 10, and threads on processors of their own with 100
     /// still; above this one nothing is gained.
-    pub const DEFAULT_BOUND: u16 = 1000;
+    pub const DEFAULT_MAX_BARGES: u16 = 1000;
 
     /// An unlocked mutex over any backend, with its fairness.
     ///
     /// # Examples
     ///
     /// ```
-    /// use reveille::{Mutex, protocol::Local};
+    /// use reveille::{Mutex, backend::Local};
     ///
     /// let mutex = Mutex::<_, Local>::new_in(7, 0); // of one thread
     /// *mutex.try_lock().unwrap() += 1;
     /// assert_eq!(mutex.into_inner(), 8);
     /// ```
     #[must_use]
-    pub fn new_in(value: T, bound: u16) -> Self {
+    pub fn new_in(value: T, max_barges: u16) -> Self {
         Self {
             guarded: Guarded::from_parts(
-                Permits::new_in(1, bound),
+                Permits::new_in(1, max_barges),
                 1,
                 Witness::new_in(),
                 Holders::new_in(),
@@ -746,8 +745,8 @@ impl<T: ?Sized + fmt::Debug, B: Backend> fmt::Debug for Mutex<T, B> {
         f.field("waiting", &waiting)
             .field("granted", &(granted > 0));
         #[cfg(feature = "locations")]
-        f.field("holder", &Places(self.holder().into_iter().collect()))
-            .field("waiters", &Places(self.waiters()));
+        f.field("holder", &Locations(self.holder().into_iter().collect()))
+            .field("waiters", &Locations(self.waiters()));
         f.finish()
     }
 }

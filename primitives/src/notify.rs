@@ -51,16 +51,16 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
+use crate::backend::{Backend, DefaultBackend};
+use crate::protocol::{Bits, Section, StateLock, Waiter, Waiters, WakeList};
+use crate::raw::CallerLocation;
 #[cfg(feature = "locations")]
-use crate::protocol::Places;
-use crate::protocol::{
-    Backend, Bits, DefaultBackend, Section, Site, StateLock, Waiter, Waiters, WakeList,
-};
+use crate::raw::Locations;
 
 const PERMIT: Bits = Bits::new(1);
 const QUEUED: Bits = Bits::new(1 << 1);
 /// Nothing is left where nobody waits: what a [`Condvar`](crate::Condvar) is of.
-const FLEETING: Bits = Bits::new(1 << 2);
+const NO_PERMIT: Bits = Bits::new(1 << 2);
 /// The number of calls of `notify_waiters` stands above the flags.
 const CALL: usize = 1 << 3;
 
@@ -90,14 +90,14 @@ enum Grant {
     /// Nothing; or all were called at once, which needs no handing on.
     None,
     /// It was called alone: as the first, or as the last.
-    One(End),
+    One(Strategy),
 }
 
 /// Which end of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    First,
-    Last,
+enum Strategy {
+    Fifo,
+    Lifo,
 }
 
 #[cfg(not(loom))]
@@ -133,8 +133,8 @@ impl Notify {
     }
 
     /// One that leaves no permits, in a constant.
-    pub(crate) const fn const_fleeting() -> Self {
-        Self::of(FLEETING)
+    pub(crate) const fn const_without_permit() -> Self {
+        Self::of(NO_PERMIT)
     }
 
     const fn of(bits: Bits) -> Self {
@@ -159,7 +159,7 @@ impl<B: Backend> Notify<B> {
     /// # Examples
     ///
     /// ```
-    /// use reveille::{Notify, protocol::Local};
+    /// use reveille::{Notify, backend::Local};
     ///
     /// # reveille_executor::block_on(async {
     /// let notify = Notify::<Local>::new_in(); // of one thread
@@ -175,9 +175,9 @@ impl<B: Backend> Notify<B> {
     }
 
     /// One that leaves no permits, over any backend.
-    pub(crate) fn fleeting_in() -> Self {
+    pub(crate) fn without_permit_in() -> Self {
         Self {
-            lock: StateLock::new_in(FLEETING, Waiters::new()),
+            lock: StateLock::new_in(NO_PERMIT, Waiters::new()),
         }
     }
 
@@ -207,14 +207,14 @@ impl<B: Backend> Notify<B> {
     /// ```
     #[cfg_attr(feature = "locations", track_caller)]
     pub fn notified(&self) -> Notified<'_, B> {
-        self.notified_at(Site::here())
+        self.notified_at(CallerLocation::capture())
     }
 
-    /// As [`notified`](Self::notified), as one that began at `site`.
-    pub(crate) fn notified_at(&self, site: Site) -> Notified<'_, B> {
+    /// As [`notified`](Self::notified), as one that began at `location`.
+    pub(crate) fn notified_at(&self, location: CallerLocation) -> Notified<'_, B> {
         Notified {
             notify: self,
-            wait: Wait::new(self, site),
+            wait: Wait::new(self, location),
         }
     }
 
@@ -240,7 +240,7 @@ impl<B: Backend> Notify<B> {
     #[cfg_attr(feature = "locations", track_caller)]
     pub fn notified_owned(self: Arc<Self>) -> OwnedNotified<B> {
         OwnedNotified {
-            wait: Wait::new(&self, Site::here()),
+            wait: Wait::new(&self, CallerLocation::capture()),
             notify: self,
         }
     }
@@ -281,7 +281,7 @@ impl<B: Backend> Notify<B> {
         WaitUntil {
             predicate,
             notified: self.notified(),
-            turn: Turn::Asks,
+            phase: Phase::Check,
         }
     }
 
@@ -302,7 +302,7 @@ impl<B: Backend> Notify<B> {
     /// ```
     #[inline]
     pub fn notify_one(&self) {
-        self.notify(End::First);
+        self.notify(Strategy::Fifo);
     }
 
     /// Lets the task go on that has come last, and otherwise is
@@ -321,7 +321,7 @@ impl<B: Backend> Notify<B> {
     /// ```
     #[inline]
     pub fn notify_last(&self) {
-        self.notify(End::Last);
+        self.notify(Strategy::Lifo);
     }
 
     /// Lets all tasks go on whose waits exist now. Leaves no permit.
@@ -348,7 +348,7 @@ impl<B: Backend> Notify<B> {
                 |waiters| waiters,
                 |Section { bits, state, .. }| {
                     *bits = next_call(*bits).without(QUEUED);
-                    ((), state.call_all())
+                    ((), state.notify_all())
                 },
             );
         }
@@ -389,7 +389,7 @@ impl<B: Backend> Notify<B> {
     /// ```
     #[must_use]
     pub fn granted(&self) -> usize {
-        self.lock.with(|section| section.state.called())
+        self.lock.with(|section| section.state.notified())
     }
 
     /// Where in the source each who waits began to, the first first; also those
@@ -411,41 +411,41 @@ impl<B: Backend> Notify<B> {
     }
 
     #[inline]
-    fn notify(&self, end: End) {
+    fn notify(&self, strategy: Strategy) {
         // Also where there is a permit: whoever takes it must see what was written
         // before this call.
         let unqueued = self
             .lock
-            .update(|bits| (!bits.intersects(QUEUED | FLEETING)).then(|| bits | PERMIT));
+            .update(|bits| (!bits.intersects(QUEUED | NO_PERMIT)).then(|| bits | PERMIT));
         if unqueued.is_err_and(|bits| bits.contains(QUEUED)) {
-            self.lock.with(|section| notify(section, end));
+            self.lock.with(|section| notify(section, strategy));
         }
     }
 }
 
 /// Grants one who is queued, or leaves the permit.
-fn notify(section: Section<'_, Waiters<Grant>>, end: End) {
+fn notify(section: Section<'_, Waiters<Grant>>, strategy: Strategy) {
     let Section {
         bits,
         state: waiters,
         wakes,
     } = section;
-    let next = match end {
-        End::First => waiters.first(),
-        End::Last => waiters.last(),
+    let next = match strategy {
+        Strategy::Fifo => waiters.first(),
+        Strategy::Lifo => waiters.last(),
     };
     match next {
         Some(waiter) => {
-            *waiters.call(&waiter, wakes) = Grant::One(end);
-            settle(bits, waiters);
+            *waiters.notify_one(&waiter, wakes) = Grant::One(strategy);
+            update_queued(bits, waiters);
         }
-        None if bits.contains(FLEETING) => {}
+        None if bits.contains(NO_PERMIT) => {}
         None => bits.insert(PERMIT),
     }
 }
 
 /// Keeps the bit that says whether anybody is queued.
-fn settle(bits: &mut Bits, waiters: &Waiters<Grant>) {
+fn update_queued(bits: &mut Bits, waiters: &Waiters<Grant>) {
     match waiters.is_empty() {
         true => bits.remove(QUEUED),
         false => bits.insert(QUEUED),
@@ -465,7 +465,7 @@ fn next_call(bits: Bits) -> Bits {
 #[derive(Debug)]
 struct Wait {
     calls: usize,
-    site: Site,
+    location: CallerLocation,
     stage: Stage,
 }
 
@@ -474,27 +474,27 @@ struct Wait {
 struct Stage(Waiter);
 
 impl Stage {
-    const CREATED: Self = Self(Waiter::mark(0));
-    const DONE: Self = Self(Waiter::mark(1));
+    const CREATED: Self = Self(Waiter::sentinel(0));
+    const DONE: Self = Self(Waiter::sentinel(1));
     /// Done, by a grant that is handed on where nobody makes use of it.
-    const DONE_BY_FIRST: Self = Self(Waiter::mark(2));
-    const DONE_BY_LAST: Self = Self(Waiter::mark(3));
+    const DONE_FIFO: Self = Self(Waiter::sentinel(2));
+    const DONE_LIFO: Self = Self(Waiter::sentinel(3));
     /// Done, as far as the section of a poll goes. Should that poll panic, what
     /// was given is not lost: the next poll sees it, or the drop hands it on.
-    const GIVEN_TO_FIRST: Self = Self(Waiter::mark(4));
-    const GIVEN_TO_LAST: Self = Self(Waiter::mark(5));
+    const GRANTED_FIFO: Self = Self(Waiter::sentinel(4));
+    const GRANTED_LIFO: Self = Self(Waiter::sentinel(5));
 
-    const fn given(grant: Grant) -> Self {
+    const fn granted_by(grant: Grant) -> Self {
         match grant {
             Grant::None => Self::DONE,
-            Grant::One(End::First) => Self::GIVEN_TO_FIRST,
-            Grant::One(End::Last) => Self::GIVEN_TO_LAST,
+            Grant::One(Strategy::Fifo) => Self::GRANTED_FIFO,
+            Grant::One(Strategy::Lifo) => Self::GRANTED_LIFO,
         }
     }
 
     #[inline]
     const fn is_done(&self) -> bool {
-        matches!(*self, Self::DONE | Self::DONE_BY_FIRST | Self::DONE_BY_LAST)
+        matches!(*self, Self::DONE | Self::DONE_FIFO | Self::DONE_LIFO)
     }
 }
 
@@ -502,7 +502,7 @@ impl fmt::Debug for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match *self {
             Self::CREATED => "Created",
-            Self::GIVEN_TO_FIRST | Self::GIVEN_TO_LAST => "Granted",
+            Self::GRANTED_FIFO | Self::GRANTED_LIFO => "Granted",
             _ if self.is_done() => "Done",
             _ => "Queued",
         })
@@ -510,10 +510,10 @@ impl fmt::Debug for Stage {
 }
 
 impl Wait {
-    fn new<B: Backend>(notify: &Notify<B>, site: Site) -> Self {
+    fn new<B: Backend>(notify: &Notify<B>, location: CallerLocation) -> Self {
         Self {
             calls: calls(notify.lock.load()),
-            site,
+            location,
             stage: Stage::CREATED,
         }
     }
@@ -521,7 +521,7 @@ impl Wait {
     #[inline]
     fn poll<B: Backend>(&mut self, notify: &Notify<B>, cx: &mut Context<'_>) -> Poll<()> {
         match self.stage {
-            Stage::CREATED => match self.takes_permit(notify) {
+            Stage::CREATED => match self.try_take_permit(notify) {
                 true => {
                     self.stage = Stage::DONE;
                     Poll::Ready(())
@@ -534,41 +534,41 @@ impl Wait {
 
     #[inline(never)]
     fn first_poll<B: Backend>(&mut self, notify: &Notify<B>, cx: &mut Context<'_>) -> Poll<()> {
-        let poll = notify.lock.first_poll(cx, |bits, waiters, newcomer| {
+        let poll = notify.lock.first_poll(cx, |bits, waiters, registration| {
             match self.step(bits, waiters) {
                 Poll::Ready(()) => Ok(()),
-                Poll::Pending => Err(newcomer.register(waiters.waker(&self.stage.0))),
+                Poll::Pending => Err(registration.register(waiters.waker(&self.stage.0))),
             }
         });
-        self.sees();
+        self.observe();
         poll
     }
 
     #[inline(never)]
     fn next_poll<B: Backend>(&mut self, notify: &Notify<B>, cx: &mut Context<'_>) -> Poll<()> {
-        if self.sees() {
+        if self.observe() {
             return Poll::Ready(());
         }
-        let poll = notify.lock.poll(cx, false, |section, caller| {
+        let poll = notify.lock.poll(cx, false, |section, registration| {
             let Section { state, wakes, .. } = section;
             match self.is_granted(state, wakes) {
                 true => Poll::Ready(()),
                 false => {
-                    caller.register(state.waker(&self.stage.0));
+                    registration.register(state.waker(&self.stage.0));
                     Poll::Pending
                 }
             }
         });
-        self.sees();
+        self.observe();
         poll
     }
 
     /// Whether it is done; from now on, its user knows.
     #[inline]
-    fn sees(&mut self) -> bool {
+    fn observe(&mut self) -> bool {
         match self.stage {
-            Stage::GIVEN_TO_FIRST => self.stage = Stage::DONE_BY_FIRST,
-            Stage::GIVEN_TO_LAST => self.stage = Stage::DONE_BY_LAST,
+            Stage::GRANTED_FIFO => self.stage = Stage::DONE_FIFO,
+            Stage::GRANTED_LIFO => self.stage = Stage::DONE_LIFO,
             _ => {}
         }
         self.stage.is_done()
@@ -576,7 +576,7 @@ impl Wait {
 
     /// Whether it is done without a place in the queue.
     #[inline]
-    fn takes_permit<B: Backend>(&self, notify: &Notify<B>) -> bool {
+    fn try_take_permit<B: Backend>(&self, notify: &Notify<B>) -> bool {
         let taken = notify.lock.update(|bits| {
             let permitted = calls(bits) == self.calls && bits.contains(PERMIT);
             permitted.then(|| bits.without(PERMIT))
@@ -593,10 +593,10 @@ impl Wait {
         }
         if bits.contains(PERMIT) {
             bits.remove(PERMIT);
-            self.stage = Stage::GIVEN_TO_FIRST;
+            self.stage = Stage::GRANTED_FIFO;
             return Poll::Ready(());
         }
-        self.stage = Stage(waiters.push(self.site, Grant::None));
+        self.stage = Stage(waiters.push(self.location, Grant::None));
         bits.insert(QUEUED);
         Poll::Pending
     }
@@ -604,16 +604,16 @@ impl Wait {
     /// Leaves the queue, if it was granted something.
     #[inline]
     fn is_granted(&mut self, waiters: &mut Waiters<Grant>, wakes: &mut WakeList) -> bool {
-        let granted = waiters.is_called(&self.stage.0);
+        let granted = waiters.is_notified(&self.stage.0);
         if granted {
             let Stage(waiter) = core::mem::replace(&mut self.stage, Stage::DONE);
-            self.stage = Stage::given(waiters.remove(waiter, wakes));
+            self.stage = Stage::granted_by(waiters.remove(waiter, wakes));
         }
         granted
     }
 
     fn enable<B: Backend>(&mut self, notify: &Notify<B>) -> bool {
-        if !self.sees() {
+        if !self.observe() {
             notify.lock.with(|section| match self.stage {
                 Stage::CREATED => {
                     let _ = self.step(section.bits, section.state);
@@ -623,7 +623,7 @@ impl Wait {
                 }
             });
         }
-        self.sees()
+        self.observe()
     }
 
     /// Leaves the queue, and hands on what it was granted.
@@ -638,14 +638,14 @@ impl Wait {
     #[inline(never)]
     fn cancel_slow<B: Backend>(&mut self, notify: &Notify<B>) {
         match core::mem::replace(&mut self.stage, Stage::DONE) {
-            Stage::GIVEN_TO_FIRST => notify.notify(End::First),
-            Stage::GIVEN_TO_LAST => notify.notify(End::Last),
+            Stage::GRANTED_FIFO => notify.notify(Strategy::Fifo),
+            Stage::GRANTED_LIFO => notify.notify(Strategy::Lifo),
             Stage(waiter) => notify.lock.with(|Section { bits, state, wakes }| {
                 let grant = state.remove(waiter, wakes);
-                settle(bits, state);
-                if let Grant::One(end) = grant {
+                update_queued(bits, state);
+                if let Grant::One(strategy) = grant {
                     let section = Section { bits, state, wakes };
-                    self::notify(section, end);
+                    self::notify(section, strategy);
                 }
             }),
         }
@@ -688,13 +688,13 @@ impl<B: Backend> Notified<'_, B> {
 
     /// Hands on what it was granted and has seen, but made no use of.
     pub(crate) fn hand_on(&mut self) {
-        let end = match self.wait.stage {
-            Stage::DONE_BY_FIRST => End::First,
-            Stage::DONE_BY_LAST => End::Last,
+        let strategy = match self.wait.stage {
+            Stage::DONE_FIFO => Strategy::Fifo,
+            Stage::DONE_LIFO => Strategy::Lifo,
             _ => return,
         };
         self.wait.stage = Stage::DONE;
-        self.notify.notify(end);
+        self.notify.notify(strategy);
     }
 }
 
@@ -766,14 +766,14 @@ impl<B: Backend> Drop for OwnedNotified<B> {
 pub struct WaitUntil<'a, F, B: Backend = DefaultBackend> {
     predicate: F,
     notified: Notified<'a, B>,
-    turn: Turn,
+    phase: Phase,
 }
 
 /// What the next poll is to do.
-enum Turn {
+enum Phase {
     /// Ask the predicate, which has not been since `notified` was made.
-    Asks,
-    Waits,
+    Check,
+    Waiting,
     Done,
 }
 
@@ -783,22 +783,22 @@ impl<F: FnMut() -> bool, B: Backend> Future for WaitUntil<'_, F, B> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         loop {
-            this.turn = match this.turn {
+            this.phase = match this.phase {
                 // A predicate that panics is asked again.
-                Turn::Asks if (this.predicate)() => {
-                    this.turn = Turn::Done;
+                Phase::Check if (this.predicate)() => {
+                    this.phase = Phase::Done;
                     return Poll::Ready(());
                 }
-                Turn::Asks => Turn::Waits,
-                Turn::Waits => match Pin::new(&mut this.notified).poll(cx) {
+                Phase::Check => Phase::Waiting,
+                Phase::Waiting => match Pin::new(&mut this.notified).poll(cx) {
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready(()) => {
                         let Notified { notify, wait } = &this.notified;
-                        this.notified = notify.notified_at(wait.site);
-                        Turn::Asks
+                        this.notified = notify.notified_at(wait.location);
+                        Phase::Check
                     }
                 },
-                Turn::Done => panic!("Notify::wait_until polled after it was ready"),
+                Phase::Done => panic!("Notify::wait_until polled after it was ready"),
             };
         }
     }
@@ -819,7 +819,7 @@ impl<B: Backend> fmt::Debug for Notify<B> {
             (
                 *section.bits,
                 section.state.queued(),
-                section.state.called(),
+                section.state.notified(),
             )
         });
         let mut f = f.debug_struct("Notify");
@@ -827,7 +827,7 @@ impl<B: Backend> fmt::Debug for Notify<B> {
             .field("waiting", &waiting)
             .field("granted", &granted);
         #[cfg(feature = "locations")]
-        f.field("waiters", &Places(self.waiters()));
+        f.field("waiters", &Locations(self.waiters()));
         f.finish()
     }
 }

@@ -36,7 +36,7 @@
 //!
 //! Invariant: there is at most one turn, and somebody is queued for it only
 //! while there is one. The value and those who wait for it are those of a
-//! [`Settled`].
+//! [`OnceSlot`].
 
 #![forbid(unsafe_code)]
 
@@ -48,15 +48,14 @@ use core::mem::ManuallyDrop;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
+use crate::backend::{Backend, DefaultBackend};
+use crate::protocol::{Bits, Section, Waiter, Waiters, WakeList};
 #[cfg(feature = "locations")]
-use crate::protocol::Places;
-use crate::protocol::{
-    Backend, Bits, DefaultBackend, Queues, SETTLED, Section, Settled, Site, Waiter, Waiters,
-    WakeList,
-};
+use crate::raw::Locations;
+use crate::raw::{CallerLocation, INITIALIZED, OnceSlot, Queues};
 
 /// Somebody has the turn.
-const BUSY: Bits = Bits::new(1 << 1);
+const INITIALIZING: Bits = Bits::new(1 << 1);
 
 /// A value that is made once, and shared.
 ///
@@ -80,7 +79,7 @@ const BUSY: Bits = Bits::new(1 << 1);
 /// heap; and `new` is `const`. [`wait`](Self::wait), [`new_in`](Self::new_in),
 /// [`waiting`](Self::waiting) and [`granted`](Self::granted) are additions.
 pub struct OnceCell<T, B: Backend = DefaultBackend> {
-    settled: Settled<T, Queued, B>,
+    slot: OnceSlot<T, Queued, B>,
 }
 
 /// Who is queued at a cell.
@@ -88,14 +87,14 @@ struct Queued {
     /// For the value alone.
     waits: Waiters<()>,
     /// For the turn, or the value.
-    turns: Waiters<()>,
+    initializers: Waiters<()>,
 }
 
 impl Queued {
     const fn new() -> Self {
         Self {
             waits: Waiters::new(),
-            turns: Waiters::new(),
+            initializers: Waiters::new(),
         }
     }
 }
@@ -107,7 +106,7 @@ impl Queues for Queued {
 
     fn wake_all(&mut self, wakes: &mut WakeList) -> bool {
         let more = self.waits.wake_all(wakes);
-        self.turns.wake_all(wakes) || more
+        self.initializers.wake_all(wakes) || more
     }
 }
 
@@ -133,7 +132,7 @@ impl<T> OnceCell<T> {
     #[must_use]
     pub const fn const_new() -> Self {
         Self {
-            settled: Settled::const_new(Queued::new()),
+            slot: OnceSlot::const_new(Queued::new()),
         }
     }
 
@@ -150,7 +149,7 @@ impl<T> OnceCell<T> {
     #[must_use]
     pub const fn const_new_with(value: T) -> Self {
         Self {
-            settled: Settled::const_new_with(value, Queued::new()),
+            slot: OnceSlot::const_new_with(value, Queued::new()),
         }
     }
 }
@@ -187,7 +186,7 @@ impl<T, B: Backend> OnceCell<T, B> {
     /// # Examples
     ///
     /// ```
-    /// use reveille::{OnceCell, protocol::Local};
+    /// use reveille::{OnceCell, backend::Local};
     ///
     /// // For a single thread: no atomics, and not `Sync`.
     /// let cell = OnceCell::<_, Local>::new_in();
@@ -197,14 +196,14 @@ impl<T, B: Backend> OnceCell<T, B> {
     #[must_use]
     pub fn new_in() -> Self {
         Self {
-            settled: Settled::new_in(Queued::new()),
+            slot: OnceSlot::new_in(Queued::new()),
         }
     }
 
     fn new_with_in(value: Option<T>) -> Self {
         match value {
             Some(value) => Self {
-                settled: Settled::new_with_in(value, Queued::new()),
+                slot: OnceSlot::new_with_in(value, Queued::new()),
             },
             None => Self::new_in(),
         }
@@ -225,7 +224,7 @@ impl<T, B: Backend> OnceCell<T, B> {
     #[inline]
     #[must_use]
     pub fn initialized(&self) -> bool {
-        self.settled.is_settled()
+        self.slot.is_initialized()
     }
 
     /// The value, if it is there.
@@ -243,7 +242,7 @@ impl<T, B: Backend> OnceCell<T, B> {
     #[inline]
     #[must_use]
     pub fn get(&self) -> Option<&T> {
-        self.settled.get()
+        self.slot.get()
     }
 
     /// The value by exclusive borrow, if it is there.
@@ -259,7 +258,7 @@ impl<T, B: Backend> OnceCell<T, B> {
     /// ```
     #[must_use]
     pub fn get_mut(&mut self) -> Option<&mut T> {
-        self.settled.get_mut()
+        self.slot.get_mut()
     }
 
     /// Sets the value of an empty cell, and lets everybody go on who waits for
@@ -283,10 +282,10 @@ impl<T, B: Backend> OnceCell<T, B> {
     /// assert_eq!(cell.set(8), Err(SetError::AlreadyInitializedError(8)));
     /// ```
     pub fn set(&self, value: T) -> Result<(), SetError<T>> {
-        let unbusy = |bits: Bits| (!bits.contains(BUSY)).then_some(Bits::EMPTY);
-        match self.settled.settle(value, unbusy) {
+        let not_initializing = |bits: Bits| (!bits.contains(INITIALIZING)).then_some(Bits::EMPTY);
+        match self.slot.set(value, not_initializing) {
             Ok(_) => Ok(()),
-            Err((value, bits)) if bits.contains(SETTLED) => {
+            Err((value, bits)) if bits.contains(INITIALIZED) => {
                 Err(SetError::AlreadyInitializedError(value))
             }
             Err((value, _)) => Err(SetError::InitializingError(value)),
@@ -399,7 +398,7 @@ impl<T, B: Backend> OnceCell<T, B> {
     pub fn wait(&self) -> OnceCellWait<'_, T, B> {
         OnceCellWait {
             cell: self,
-            site: Site::here(),
+            location: CallerLocation::capture(),
             waiter: None,
         }
     }
@@ -417,7 +416,7 @@ impl<T, B: Backend> OnceCell<T, B> {
     /// assert_eq!(cell.set(8), Ok(()));
     /// ```
     pub fn take(&mut self) -> Option<T> {
-        self.settled.take(Queued::new())
+        self.slot.take(Queued::new())
     }
 
     /// The value, if it is there, taken out of what held it.
@@ -450,8 +449,8 @@ impl<T, B: Backend> OnceCell<T, B> {
     /// ```
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.settled
-            .with(|section| section.state.waits.queued() + section.state.turns.queued())
+        self.slot
+            .with(|section| section.state.waits.queued() + section.state.initializers.queued())
     }
 
     /// How many have been let go on, with the value or the turn, and not been
@@ -473,8 +472,8 @@ impl<T, B: Backend> OnceCell<T, B> {
     /// ```
     #[must_use]
     pub fn granted(&self) -> usize {
-        self.settled
-            .with(|section| section.state.waits.called() + section.state.turns.called())
+        self.slot
+            .with(|section| section.state.waits.notified() + section.state.initializers.notified())
     }
 
     /// Where in the source each who waits began to, the first first; also those
@@ -492,8 +491,8 @@ impl<T, B: Backend> OnceCell<T, B> {
     #[cfg(feature = "locations")]
     #[must_use]
     pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
-        self.settled.with(|section| {
-            let mut all = section.state.turns.locations();
+        self.slot.with(|section| {
+            let mut all = section.state.initializers.locations();
             all.extend(section.state.waits.locations());
             all
         })
@@ -501,104 +500,108 @@ impl<T, B: Backend> OnceCell<T, B> {
 }
 
 /// Lets go of the turn: it goes to the next who is queued, or to nobody.
-fn pass(section: Section<'_, Queued>) {
-    let turns = &mut section.state.turns;
-    match turns.first() {
-        Some(next) => *turns.call(&next, section.wakes) = (),
-        None => section.bits.remove(BUSY),
+fn pass_permit(section: Section<'_, Queued>) {
+    let initializers = &mut section.state.initializers;
+    match initializers.first() {
+        Some(next) => *initializers.notify_one(&next, section.wakes) = (),
+        None => section.bits.remove(INITIALIZING),
     }
 }
 
 /// What somebody who needs the value comes by.
 enum Found<'a, T, B: Backend> {
     Value(&'a T),
-    Turn(Turn<'a, T, B>),
+    Permit(Permit<'a, T, B>),
 }
 
 /// Waits for the value, or the turn to make it.
-struct AwaitTurn<'a, T, B: Backend> {
+struct AcquirePermit<'a, T, B: Backend> {
     cell: &'a OnceCell<T, B>,
-    site: Site,
+    location: CallerLocation,
     /// Its place in the queue, while it has one.
     waiter: Option<Waiter>,
 }
 
-impl<'a, T, B: Backend> Future for AwaitTurn<'a, T, B> {
+impl<'a, T, B: Backend> Future for AcquirePermit<'a, T, B> {
     type Output = Found<'a, T, B>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let (cell, site, waiter) = (this.cell, this.site, &mut this.waiter);
+        let (cell, location, waiter) = (this.cell, this.location, &mut this.waiter);
         if waiter.is_none() {
             if let Some(value) = cell.get() {
                 return Poll::Ready(Found::Value(value));
             }
-            let free = |bits: Bits| (!bits.intersects(SETTLED | BUSY)).then(|| bits | BUSY);
-            if cell.settled.update(free).is_ok() {
-                return Poll::Ready(Found::Turn(Turn { cell }));
+            let free = |bits: Bits| {
+                (!bits.intersects(INITIALIZED | INITIALIZING)).then(|| bits | INITIALIZING)
+            };
+            if cell.slot.update(free).is_ok() {
+                return Poll::Ready(Found::Permit(Permit { cell }));
             }
         }
         let fresh = waiter.is_none();
-        let found = cell.settled.poll(cx, fresh, |section, caller| {
+        let found = cell.slot.poll(cx, fresh, |section, registration| {
             let Section { bits, state, wakes } = section;
-            let turns = &mut state.turns;
+            let initializers = &mut state.initializers;
             // A called one has the turn, unless the value has called everybody.
-            let called = waiter.take_if(|waiter| turns.is_called(waiter));
-            let called = called.map(|waiter| turns.remove(waiter, wakes));
-            if bits.contains(SETTLED) {
+            let notified = waiter.take_if(|waiter| initializers.is_notified(waiter));
+            let notified = notified.map(|waiter| initializers.remove(waiter, wakes));
+            if bits.contains(INITIALIZED) {
                 return Poll::Ready(None);
             }
-            if called.is_some() || (waiter.is_none() && !bits.contains(BUSY)) {
-                bits.insert(BUSY);
+            if notified.is_some() || (waiter.is_none() && !bits.contains(INITIALIZING)) {
+                bits.insert(INITIALIZING);
                 // From here on it gives itself back, should the caller's waker
                 // panic before this poll returns.
-                return Poll::Ready(Some(Turn { cell }));
+                return Poll::Ready(Some(Permit { cell }));
             }
-            let waiter = waiter.get_or_insert_with(|| turns.push(site, ()));
-            caller.register(turns.waker(waiter));
+            let waiter = waiter.get_or_insert_with(|| initializers.push(location, ()));
+            registration.register(initializers.waker(waiter));
             Poll::Pending
         });
         found.map(|found| match found {
             Ok(value) => Found::Value(value),
-            Err(turn) => Found::Turn(turn),
+            Err(permit) => Found::Permit(permit),
         })
     }
 }
 
 /// Loses the place in the queue, and hands on a turn that has come.
-impl<T, B: Backend> Drop for AwaitTurn<'_, T, B> {
+impl<T, B: Backend> Drop for AcquirePermit<'_, T, B> {
     fn drop(&mut self) {
         let Some(waiter) = self.waiter.take() else {
             return;
         };
-        self.cell.settled.with(|Section { bits, state, wakes }| {
-            let granted = !bits.contains(SETTLED) && state.turns.is_called(&waiter);
-            state.turns.remove(waiter, wakes);
+        self.cell.slot.with(|Section { bits, state, wakes }| {
+            let granted = !bits.contains(INITIALIZED) && state.initializers.is_notified(&waiter);
+            state.initializers.remove(waiter, wakes);
             if granted {
-                pass(Section { bits, state, wakes });
+                pass_permit(Section { bits, state, wakes });
             }
         });
     }
 }
 
 /// The turn: it ends with the value, or goes on.
-struct Turn<'a, T, B: Backend> {
+struct Permit<'a, T, B: Backend> {
     cell: &'a OnceCell<T, B>,
 }
 
-impl<'a, T, B: Backend> Turn<'a, T, B> {
-    fn settle(self, value: T) -> &'a T {
+impl<'a, T, B: Backend> Permit<'a, T, B> {
+    fn set(self, value: T) -> &'a T {
         let cell = ManuallyDrop::new(self).cell;
-        match cell.settled.settle(value, |_| Some(Bits::EMPTY)) {
+        match cell.slot.set(value, |_| Some(Bits::EMPTY)) {
             Ok(value) => value,
-            Err(_) => unreachable!("whoever has the turn is the only one to make the value"),
+            Err(_) => {
+                unreachable!("the future that has the permit is the only one to make the value")
+            }
         }
     }
 }
 
-impl<T, B: Backend> Drop for Turn<'_, T, B> {
+impl<T, B: Backend> Drop for Permit<'_, T, B> {
     fn drop(&mut self) {
-        self.cell.settled.with(pass);
+        self.cell.slot.with(pass_permit);
     }
 }
 
@@ -609,9 +612,9 @@ struct Init<'a, F, Fut, T, B: Backend> {
 }
 
 enum Stage<'a, F, Fut, T, B: Backend> {
-    Waits(AwaitTurn<'a, T, B>, F),
+    Waits(AcquirePermit<'a, T, B>, F),
     /// The future goes before the turn does.
-    Makes(Pin<Box<Fut>>, Turn<'a, T, B>),
+    Makes(Pin<Box<Fut>>, Permit<'a, T, B>),
     Done,
 }
 
@@ -619,7 +622,7 @@ enum Stage<'a, F, Fut, T, B: Backend> {
 /// settle it.
 enum Made<'a, O, T, B: Backend> {
     Value(&'a T),
-    Output(O, Turn<'a, T, B>),
+    Output(O, Permit<'a, T, B>),
 }
 
 impl<'a, F, Fut, T, B: Backend> Init<'a, F, Fut, T, B>
@@ -629,9 +632,9 @@ where
 {
     #[cfg_attr(feature = "locations", track_caller)]
     fn new(cell: &'a OnceCell<T, B>, f: F) -> Self {
-        let wait = AwaitTurn {
+        let wait = AcquirePermit {
             cell,
-            site: Site::here(),
+            location: CallerLocation::capture(),
             waiter: None,
         };
         Self {
@@ -650,13 +653,13 @@ where
         };
         // What follows is the initializer's: should it panic, the turn goes on
         // at once, and nothing is left to be polled.
-        let (mut future, turn) = match (core::mem::replace(&mut self.stage, Stage::Done), found) {
+        let (mut future, permit) = match (core::mem::replace(&mut self.stage, Stage::Done), found) {
             (_, Some(Found::Value(value))) => return Poll::Ready(Made::Value(value)),
-            (Stage::Waits(_, f), Some(Found::Turn(turn))) => {
+            (Stage::Waits(_, f), Some(Found::Permit(permit))) => {
                 let future = Box::pin(f());
-                (future, turn)
+                (future, permit)
             }
-            (Stage::Makes(future, turn), _) => (future, turn),
+            (Stage::Makes(future, permit), _) => (future, permit),
             _ => panic!("{name} polled after it was ready"),
         };
         match future.as_mut().poll(cx) {
@@ -664,10 +667,10 @@ where
                 // Before the return, not in it: should it panic, it would leak
                 // what is being returned.
                 drop(future);
-                Poll::Ready(Made::Output(output, turn))
+                Poll::Ready(Made::Output(output, permit))
             }
             Poll::Pending => {
-                self.stage = Stage::Makes(future, turn);
+                self.stage = Stage::Makes(future, permit);
                 Poll::Pending
             }
         }
@@ -681,7 +684,7 @@ impl<F, Fut, T, B: Backend> Unpin for Init<'_, F, Fut, T, B> {}
 impl<F, Fut, T, B: Backend> fmt::Debug for Init<'_, F, Fut, T, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.stage {
-            Stage::Waits(AwaitTurn { waiter: None, .. }, _) => "Created",
+            Stage::Waits(AcquirePermit { waiter: None, .. }, _) => "Created",
             Stage::Waits(..) => "Queued",
             Stage::Makes(..) => "Makes",
             Stage::Done => "Done",
@@ -709,7 +712,7 @@ where
         let made = self.get_mut().init.poll(cx, "OnceCell::get_or_init");
         made.map(|made| match made {
             Made::Value(value) => value,
-            Made::Output(value, turn) => turn.settle(value),
+            Made::Output(value, permit) => permit.set(value),
         })
     }
 }
@@ -732,9 +735,9 @@ where
         let made = self.get_mut().init.poll(cx, "OnceCell::get_or_try_init");
         made.map(|made| match made {
             Made::Value(value) => Ok(value),
-            Made::Output(Ok(value), turn) => Ok(turn.settle(value)),
-            Made::Output(Err(error), turn) => {
-                drop(turn);
+            Made::Output(Ok(value), permit) => Ok(permit.set(value)),
+            Made::Output(Err(error), permit) => {
+                drop(permit);
                 Err(error)
             }
         })
@@ -763,7 +766,7 @@ impl<F, Fut, T, B: Backend> fmt::Debug for GetOrTryInit<'_, F, Fut, T, B> {
 #[must_use = "futures do nothing unless polled"]
 pub struct OnceCellWait<'a, T, B: Backend = DefaultBackend> {
     cell: &'a OnceCell<T, B>,
-    site: Site,
+    location: CallerLocation,
     /// Its place in the queue, while it has one.
     waiter: Option<Waiter>,
 }
@@ -774,14 +777,16 @@ impl<'a, T, B: Backend> Future for OnceCellWait<'a, T, B> {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<&'a T> {
         let this = self.get_mut();
-        this.cell.settled.poll_wait(&mut this.waiter, this.site, cx)
+        this.cell
+            .slot
+            .poll_wait(&mut this.waiter, this.location, cx)
     }
 }
 
 impl<T, B: Backend> Drop for OnceCellWait<'_, T, B> {
     #[inline]
     fn drop(&mut self) {
-        self.cell.settled.cancel_wait(&mut self.waiter);
+        self.cell.slot.cancel_wait(&mut self.waiter);
     }
 }
 
@@ -816,11 +821,11 @@ impl<T: fmt::Debug, B: Backend> fmt::Debug for OnceCell<T, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut f = f.debug_struct("OnceCell");
         f.field("value", &self.get())
-            .field("initializing", &self.settled.load().contains(BUSY))
+            .field("initializing", &self.slot.load().contains(INITIALIZING))
             .field("waiting", &self.waiting())
             .field("granted", &self.granted());
         #[cfg(feature = "locations")]
-        f.field("waiters", &Places(self.waiters()));
+        f.field("waiters", &Locations(self.waiters()));
         f.finish()
     }
 }

@@ -53,9 +53,9 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
-use crate::protocol::{
-    Backend, BlockingBackend, Boxed, DefaultBackend, Giver, Handoff, InSlot, Place, Taker, block_on,
-};
+use crate::backend::{Backend, BlockingBackend, DefaultBackend};
+use crate::protocol::block_on;
+use crate::raw::{Boxed, Handoff, InSlot, RawReceiver, RawSender, Storage};
 
 use self::error::{RecvError, TryRecvError};
 
@@ -81,7 +81,7 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
 /// # Examples
 ///
 /// ```
-/// use reveille::{oneshot, protocol::Local};
+/// use reveille::{oneshot, backend::Local};
 ///
 /// // For a single thread: no atomics, and not `Send`.
 /// let (tx, mut rx) = oneshot::channel_in::<_, Local>();
@@ -91,8 +91,13 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
 #[must_use]
 #[inline]
 pub fn channel_in<T, B: Backend>() -> (Sender<T, Boxed<B>>, Receiver<T, Boxed<B>>) {
-    let (giver, taker) = Handoff::pair();
-    (Sender { giver }, Receiver { taker: Some(taker) })
+    let (sender, receiver) = Handoff::pair();
+    (
+        Sender { sender },
+        Receiver {
+            receiver: Some(receiver),
+        },
+    )
 }
 
 /// The sending half of a channel.
@@ -101,8 +106,8 @@ pub fn channel_in<T, B: Backend>() -> (Sender<T, Boxed<B>>, Receiver<T, Boxed<B>
 ///
 /// The parameter `P` says where the channel is: on the heap by default, in a
 /// [`Slot`] as [`SlotSender`].
-pub struct Sender<T, P: Place = Boxed> {
-    giver: Giver<T, P>,
+pub struct Sender<T, P: Storage = Boxed> {
+    sender: RawSender<T, P>,
 }
 
 /// The receiving half of a channel, and the future of its value.
@@ -121,12 +126,12 @@ pub struct Sender<T, P: Place = Boxed> {
 /// Polling it again after it was ready panics, as it does after
 /// [`try_recv`](Self::try_recv) has answered other than
 /// [`Empty`](TryRecvError::Empty).
-pub struct Receiver<T, P: Place = Boxed> {
+pub struct Receiver<T, P: Storage = Boxed> {
     /// None once the receiver is terminated.
-    taker: Option<Taker<T, P>>,
+    receiver: Option<RawReceiver<T, P>>,
 }
 
-impl<T, P: Place> Sender<T, P> {
+impl<T, P: Storage> Sender<T, P> {
     /// Sends the value, without waiting.
     ///
     /// That it was sent does not mean that it will be received: the receiver
@@ -147,7 +152,7 @@ impl<T, P: Place> Sender<T, P> {
     /// ```
     #[inline]
     pub fn send(self, value: T) -> Result<(), T> {
-        self.giver.give(value)
+        self.sender.send(value)
     }
 
     /// Waits until the receiver has been closed or dropped: the time to stop
@@ -192,7 +197,7 @@ impl<T, P: Place> Sender<T, P> {
     /// assert_eq!(tx.poll_closed(&mut cx), Poll::Ready(()));
     /// ```
     pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.giver.poll_closed(cx)
+        self.sender.poll_closed(cx)
     }
 
     /// Whether the receiver has been closed or dropped.
@@ -209,11 +214,11 @@ impl<T, P: Place> Sender<T, P> {
     /// ```
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.giver.is_closed()
+        self.sender.is_closed()
     }
 }
 
-impl<T, P: Place> Receiver<T, P> {
+impl<T, P: Storage> Receiver<T, P> {
     /// Closes the channel: a value sent from now on goes back to its sender.
     /// One sent before is still there to be received.
     ///
@@ -228,8 +233,8 @@ impl<T, P: Place> Receiver<T, P> {
     /// assert_eq!(rx.try_recv(), Ok(7));
     /// ```
     pub fn close(&mut self) {
-        if let Some(taker) = &self.taker {
-            taker.close();
+        if let Some(receiver) = &self.receiver {
+            receiver.close();
         }
     }
 
@@ -255,7 +260,7 @@ impl<T, P: Place> Receiver<T, P> {
     /// ```
     #[inline]
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
-        match Taker::try_take(&mut self.taker) {
+        match RawReceiver::try_recv(&mut self.receiver) {
             Poll::Ready(value) => value.ok_or(TryRecvError::Closed),
             Poll::Pending => Err(TryRecvError::Empty),
         }
@@ -307,7 +312,7 @@ impl<T, P: Place> Receiver<T, P> {
     /// ```
     #[must_use]
     pub fn is_terminated(&self) -> bool {
-        self.taker.is_none()
+        self.receiver.is_none()
     }
 
     /// Whether there is no value to be received at this moment.
@@ -326,34 +331,34 @@ impl<T, P: Place> Receiver<T, P> {
     /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        !self.taker.as_ref().is_some_and(Taker::is_full)
+        !self.receiver.as_ref().is_some_and(RawReceiver::is_full)
     }
 }
 
-impl<T, P: Place> Future for Receiver<T, P> {
+impl<T, P: Storage> Future for Receiver<T, P> {
     type Output = Result<T, RecvError>;
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         assert!(
-            self.taker.is_some(),
+            self.receiver.is_some(),
             "oneshot::Receiver polled after it was ready"
         );
-        Taker::poll_take(&mut self.taker, cx).map(|value| value.ok_or(RecvError))
+        RawReceiver::poll_recv(&mut self.receiver, cx).map(|value| value.ok_or(RecvError))
     }
 }
 
 #[cfg(feature = "futures-core")]
-impl<T, P: Place> futures_core::FusedFuture for Receiver<T, P> {
+impl<T, P: Storage> futures_core::FusedFuture for Receiver<T, P> {
     fn is_terminated(&self) -> bool {
         self.is_terminated()
     }
 }
 
-impl<T, P: Place> Unpin for Sender<T, P> {}
-impl<T, P: Place> Unpin for Receiver<T, P> {}
+impl<T, P: Storage> Unpin for Sender<T, P> {}
+impl<T, P: Storage> Unpin for Receiver<T, P> {}
 
-impl<T, P: Place> fmt::Debug for Sender<T, P> {
+impl<T, P: Storage> fmt::Debug for Sender<T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sender")
             .field("is_closed", &self.is_closed())
@@ -361,7 +366,7 @@ impl<T, P: Place> fmt::Debug for Sender<T, P> {
     }
 }
 
-impl<T, P: Place> fmt::Debug for Receiver<T, P> {
+impl<T, P: Storage> fmt::Debug for Receiver<T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Receiver")
             .field("is_terminated", &self.is_terminated())
@@ -372,12 +377,12 @@ impl<T, P: Place> fmt::Debug for Receiver<T, P> {
 
 /// The future of [`Sender::closed`].
 #[must_use = "futures do nothing unless polled"]
-pub struct Closed<'a, T, P: Place = Boxed> {
+pub struct Closed<'a, T, P: Storage = Boxed> {
     sender: &'a mut Sender<T, P>,
     polled: bool,
 }
 
-impl<T, P: Place> Future for Closed<'_, T, P> {
+impl<T, P: Storage> Future for Closed<'_, T, P> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -387,15 +392,15 @@ impl<T, P: Place> Future for Closed<'_, T, P> {
 }
 
 /// Discards the waker that a pending poll has left in the channel.
-impl<T, P: Place> Drop for Closed<'_, T, P> {
+impl<T, P: Storage> Drop for Closed<'_, T, P> {
     fn drop(&mut self) {
         if self.polled {
-            self.sender.giver.unregister();
+            self.sender.sender.unregister();
         }
     }
 }
 
-impl<T, P: Place> fmt::Debug for Closed<'_, T, P> {
+impl<T, P: Storage> fmt::Debug for Closed<'_, T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Closed")
             .field("sender", &self.sender)
@@ -453,8 +458,13 @@ impl<T, B: Backend> Slot<T, B> {
     #[must_use]
     #[inline]
     pub fn split(&mut self) -> (SlotSender<'_, T, B>, SlotReceiver<'_, T, B>) {
-        let (giver, taker) = self.handoff.split();
-        (Sender { giver }, Receiver { taker: Some(taker) })
+        let (sender, receiver) = self.handoff.split();
+        (
+            Sender { sender },
+            Receiver {
+                receiver: Some(receiver),
+            },
+        )
     }
 }
 

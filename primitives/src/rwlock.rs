@@ -34,7 +34,7 @@
 //!
 //! # States
 //!
-//! The lock is a number of [permits](crate::protocol::Permits), as many as there
+//! The lock is a number of [permits](crate::raw::Permits), as many as there
 //! may be readers. A reader has one, an upgradable reader has more than half, a
 //! writer has all.
 //!
@@ -50,12 +50,14 @@ use alloc::sync::Arc;
 use core::fmt;
 
 use crate::TryLockError;
+use crate::backend::{Backend, BlockingBackend, DefaultBackend};
 use crate::guards::{exclusive_guard, guard_future, shared_guard};
+use crate::protocol::block_on;
 #[cfg(feature = "locations")]
-use crate::protocol::Places;
-use crate::protocol::{
-    AcquireGuard, All, Backend, BlockingBackend, Core, DefaultBackend, Guard, Guarded, Half,
-    Holders, One, Permits, Together, UpgradeGuard, Witness, block_on,
+use crate::raw::Locations;
+use crate::raw::{
+    AcquireGuard, All, Core, Guard, Guarded, Half, Holders, One, Permits, Together, UpgradeGuard,
+    Witness,
 };
 
 /// A lock for many readers or one writer. See the [module](self).
@@ -193,7 +195,7 @@ impl<T, B: Backend> RwLock<T, B> {
     /// # Examples
     ///
     /// ```
-    /// use reveille::{RwLock, protocol::Local};
+    /// use reveille::{RwLock, backend::Local};
     ///
     /// let lock = RwLock::<_, Local>::new_in(7, 8); // of one thread
     /// *lock.try_write().unwrap() += 1;
@@ -1546,8 +1548,8 @@ impl<T: ?Sized + fmt::Debug, B: Backend> fmt::Debug for RwLock<T, B> {
         };
         f.field("waiting", &waiting).field("granted", &granted);
         #[cfg(feature = "locations")]
-        f.field("holders", &Places(self.holders()))
-            .field("waiters", &Places(self.waiters()));
+        f.field("holders", &Locations(self.holders()))
+            .field("waiters", &Locations(self.waiters()));
         f.finish()
     }
 }

@@ -18,17 +18,17 @@
 //!
 //! First come, first served, however many permits each asks for: a request for
 //! one does not get past a request for three that came before, so large requests
-//! do not starve. [`with_bound`](Semaphore::with_bound) lets whoever has waited
+//! do not starve. [`with_max_barges`](Semaphore::with_max_barges) lets whoever has waited
 //! longest be overtaken so many times, which costs fewer switches of tasks.
 //!
 //! # States
 //!
-//! They are those of [`Permits`]. Acquiring what is
+//! They are those of [`Permits`]. AcquireState what is
 //! free is one compare-exchange, and so is releasing where nobody waits.
 //!
 //! Differences from `tokio::sync::Semaphore`: every count is a `usize`;
 //! [`MAX_PERMITS`](Semaphore::MAX_PERMITS) is smaller; permits and futures are
-//! one type each, over a borrow or an `Arc`; [`with_bound`](Semaphore::with_bound),
+//! one type each, over a borrow or an `Arc`; [`with_max_barges`](Semaphore::with_max_barges),
 //! [`new_in`], [`acquire_up_to`], [`shrink`], [`waiting`] and [`granted`] are
 //! additions. The blocking calls, [`blocking_acquire`] and its like, are in tokio from
 //! 1.54 on, and panic there within a runtime; here they block the thread, since the
@@ -50,12 +50,11 @@ use core::ops::Deref;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
+use crate::backend::{Backend, BlockingBackend, DefaultBackend};
+use crate::protocol::{Bits, block_on};
 #[cfg(feature = "locations")]
-use crate::protocol::Places;
-use crate::protocol::{
-    Acquiring, Backend, Bits, BlockingBackend, DefaultBackend, Holders, Holding, Permits, Refused,
-    Request, Site, block_on,
-};
+use crate::raw::Locations;
+use crate::raw::{AcquireState, CallerLocation, Holder, Holders, Permits, Refused, Request};
 
 /// Permits that tasks acquire and give back. See the [module](self).
 pub struct Semaphore<B: Backend = DefaultBackend> {
@@ -99,11 +98,11 @@ impl Semaphore {
     /// ```
     #[must_use]
     pub const fn const_new(permits: usize) -> Self {
-        Self::with_bound(permits, 0)
+        Self::with_max_barges(permits, 0)
     }
 
     /// A semaphore in which whoever has waited longest is overtaken at most
-    /// `bound` times; at most 1023 on a 32-bit machine.
+    /// `max_barges` times; at most 1023 on a 32-bit machine.
     ///
     /// # Panics
     ///
@@ -114,13 +113,13 @@ impl Semaphore {
     /// ```
     /// use reveille::Semaphore;
     ///
-    /// let semaphore = Semaphore::with_bound(2, 16);
+    /// let semaphore = Semaphore::with_max_barges(2, 16);
     /// assert_eq!(semaphore.available_permits(), 2);
     /// ```
     #[must_use]
-    pub const fn with_bound(permits: usize, bound: u16) -> Self {
+    pub const fn with_max_barges(permits: usize, max_barges: u16) -> Self {
         Self {
-            permits: Permits::const_new(permits, bound),
+            permits: Permits::const_new(permits, max_barges),
             holders: Holders::const_new(),
         }
     }
@@ -136,8 +135,8 @@ impl Semaphore {
 
     /// A semaphore of a fairness of one's own.
     #[must_use]
-    pub fn with_bound(permits: usize, bound: u16) -> Self {
-        Self::new_in(permits, bound)
+    pub fn with_max_barges(permits: usize, max_barges: u16) -> Self {
+        Self::new_in(permits, max_barges)
     }
 }
 
@@ -166,14 +165,14 @@ impl<B: Backend> Semaphore<B> {
     /// # Examples
     ///
     /// ```
-    /// use reveille::{Semaphore, protocol::Spin};
+    /// use reveille::{Semaphore, backend::Spin};
     ///
     /// assert!(Semaphore::<Spin>::new_in(1, 0).try_acquire().is_ok());
     /// ```
     #[must_use]
-    pub fn new_in(permits: usize, bound: u16) -> Self {
+    pub fn new_in(permits: usize, max_barges: u16) -> Self {
         Self {
-            permits: Permits::new_in(permits, bound),
+            permits: Permits::new_in(permits, max_barges),
             holders: Holders::new_in(),
         }
     }
@@ -705,7 +704,7 @@ pub struct Acquire<P: Deref<Target = Semaphore<B>>, B: Backend = DefaultBackend>
     /// None once it has been ready.
     semaphore: Option<P>,
     request: Request,
-    acquiring: Acquiring,
+    acquire: AcquireState,
 }
 
 impl<P: Deref<Target = Semaphore<B>>, B: Backend> Acquire<P, B> {
@@ -719,7 +718,7 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Acquire<P, B> {
         Self {
             semaphore: Some(semaphore),
             request: Request::between(least, most),
-            acquiring: Acquiring::new(),
+            acquire: AcquireState::new(),
         }
     }
 
@@ -732,7 +731,7 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Acquire<P, B> {
     ) -> Poll<Result<Permit<P, B>, AcquireError>> {
         let semaphore = self.semaphore.as_ref().expect("it was there a moment ago");
         let permits = &semaphore.permits;
-        match self.acquiring.poll(found, &mut self.request, permits, cx) {
+        match self.acquire.poll(found, &mut self.request, permits, cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Ok(permits)) => Poll::Ready(Ok(self.permit(permits))),
             Poll::Ready(Err(_)) => {
@@ -746,7 +745,7 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Acquire<P, B> {
     #[inline]
     fn permit(&mut self, permits: usize) -> Permit<P, B> {
         let semaphore = self.semaphore.take().expect("it was there a moment ago");
-        Permit::new(semaphore, permits, self.acquiring.site())
+        Permit::new(semaphore, permits, self.acquire.location())
     }
 }
 
@@ -760,7 +759,7 @@ impl<P: Deref<Target = Semaphore<B>> + Unpin, B: Backend> Future for Acquire<P, 
             .semaphore
             .as_ref()
             .expect("Semaphore::acquire polled after it was ready");
-        match this.acquiring.starts(this.request, &semaphore.permits) {
+        match this.acquire.try_start(this.request, &semaphore.permits) {
             Ok(permits) => Poll::Ready(Ok(this.permit(permits))),
             Err(found) => this.poll_slow(found, cx),
         }
@@ -771,7 +770,7 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Drop for Acquire<P, B> {
     #[inline]
     fn drop(&mut self) {
         if let Some(semaphore) = &self.semaphore {
-            self.acquiring.cancel(&self.request, &semaphore.permits);
+            self.acquire.cancel(&self.request, &semaphore.permits);
         }
     }
 }
@@ -789,7 +788,7 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Drop for Acquire<P, B> {
 pub struct Permit<P: Deref<Target = Semaphore<B>>, B: Backend = DefaultBackend> {
     semaphore: P,
     permits: usize,
-    held: Holding,
+    holder: Holder,
 }
 
 /// Permits of a borrowed semaphore.
@@ -800,9 +799,9 @@ pub type OwnedSemaphorePermit<B = DefaultBackend> = Permit<Arc<Semaphore<B>>, B>
 
 impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
     #[inline]
-    fn new(semaphore: P, permits: usize, site: Site) -> Self {
+    fn new(semaphore: P, permits: usize, location: CallerLocation) -> Self {
         Self {
-            held: semaphore.holders.enter(site),
+            holder: semaphore.holders.enter(location),
             semaphore,
             permits,
         }
@@ -811,8 +810,8 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
     #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     fn try_new(semaphore: P, permits: usize) -> Result<Self, TryAcquireError> {
-        match semaphore.permits.try_take(Request::exactly(permits)) {
-            Ok(permits) => Ok(Self::new(semaphore, permits, Site::here())),
+        match semaphore.permits.try_acquire(Request::exactly(permits)) {
+            Ok(permits) => Ok(Self::new(semaphore, permits, CallerLocation::capture())),
             Err(Refused::Closed) => Err(TryAcquireError::Closed),
             Err(Refused::TooFew) => Err(TryAcquireError::NoPermits),
         }
@@ -825,8 +824,8 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
         P: Unpin,
         B: BlockingBackend,
     {
-        match semaphore.permits.try_take(Request::exactly(permits)) {
-            Ok(permits) => Ok(Self::new(semaphore, permits, Site::here())),
+        match semaphore.permits.try_acquire(Request::exactly(permits)) {
+            Ok(permits) => Ok(Self::new(semaphore, permits, CallerLocation::capture())),
             Err(Refused::Closed) => Err(AcquireError(())),
             Err(Refused::TooFew) => block_on::<B, _>(Acquire::new(semaphore, permits, permits)),
         }
@@ -896,7 +895,11 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
         P: Clone,
     {
         self.permits = self.permits.checked_sub(permits)?;
-        Some(Self::new(self.semaphore.clone(), permits, Site::here()))
+        Some(Self::new(
+            self.semaphore.clone(),
+            permits,
+            CallerLocation::capture(),
+        ))
     }
 
     /// How many permits are held.
@@ -934,7 +937,7 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
 impl<P: Deref<Target = Semaphore<B>>, B: Backend> Drop for Permit<P, B> {
     #[inline]
     fn drop(&mut self) {
-        self.semaphore.holders.leave(&mut self.held);
+        self.semaphore.holders.leave(&mut self.holder);
         self.semaphore.permits.release(self.permits);
     }
 }
@@ -976,8 +979,8 @@ impl<B: Backend> fmt::Debug for Semaphore<B> {
         let mut f = f.debug_struct("Semaphore");
         f.field("permits", &self.permits);
         #[cfg(feature = "locations")]
-        f.field("holders", &Places(self.holders()))
-            .field("waiters", &Places(self.waiters()));
+        f.field("holders", &Locations(self.holders()))
+            .field("waiters", &Locations(self.waiters()));
         f.finish()
     }
 }

@@ -18,7 +18,7 @@
 //!
 //! # States
 //!
-//! They are those of a [`Settled`], which this module gives the names and the
+//! They are those of a [`OnceSlot`], which this module gives the names and the
 //! errors of `tokio::sync::SetOnce`: a value that is there is found by a load,
 //! and setting it is one section.
 
@@ -30,9 +30,11 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
+use crate::backend::{Backend, DefaultBackend};
+use crate::protocol::{Bits, Waiter, Waiters};
 #[cfg(feature = "locations")]
-use crate::protocol::Places;
-use crate::protocol::{Backend, Bits, DefaultBackend, Settled, Site, Waiter, Waiters};
+use crate::raw::Locations;
+use crate::raw::{CallerLocation, OnceSlot};
 
 /// A value that is set once, and that everybody can wait for.
 ///
@@ -77,7 +79,7 @@ use crate::protocol::{Backend, Bits, DefaultBackend, Settled, Site, Waiter, Wait
 /// `new` is `const`. [`new_in`](Self::new_in), [`waiting`](Self::waiting) and
 /// [`granted`](Self::granted) are additions.
 pub struct SetOnce<T, B: Backend = DefaultBackend> {
-    settled: Settled<T, Waiters<()>, B>,
+    slot: OnceSlot<T, Waiters<()>, B>,
 }
 
 #[cfg(not(loom))]
@@ -102,7 +104,7 @@ impl<T> SetOnce<T> {
     #[must_use]
     pub const fn const_new() -> Self {
         Self {
-            settled: Settled::const_new(Waiters::new()),
+            slot: OnceSlot::const_new(Waiters::new()),
         }
     }
 
@@ -119,7 +121,7 @@ impl<T> SetOnce<T> {
     #[must_use]
     pub const fn const_new_with(value: T) -> Self {
         Self {
-            settled: Settled::const_new_with(value, Waiters::new()),
+            slot: OnceSlot::const_new_with(value, Waiters::new()),
         }
     }
 }
@@ -156,7 +158,7 @@ impl<T, B: Backend> SetOnce<T, B> {
     /// # Examples
     ///
     /// ```
-    /// use reveille::{SetOnce, protocol::Local};
+    /// use reveille::{SetOnce, backend::Local};
     ///
     /// // For a single thread: no atomics, and not `Sync`.
     /// let answer = SetOnce::<_, Local>::new_in();
@@ -166,14 +168,14 @@ impl<T, B: Backend> SetOnce<T, B> {
     #[must_use]
     pub fn new_in() -> Self {
         Self {
-            settled: Settled::new_in(Waiters::new()),
+            slot: OnceSlot::new_in(Waiters::new()),
         }
     }
 
     fn new_with_in(value: Option<T>) -> Self {
         match value {
             Some(value) => Self {
-                settled: Settled::new_with_in(value, Waiters::new()),
+                slot: OnceSlot::new_with_in(value, Waiters::new()),
             },
             None => Self::new_in(),
         }
@@ -194,7 +196,7 @@ impl<T, B: Backend> SetOnce<T, B> {
     #[inline]
     #[must_use]
     pub fn initialized(&self) -> bool {
-        self.settled.is_settled()
+        self.slot.is_initialized()
     }
 
     /// The value, if it is set.
@@ -212,7 +214,7 @@ impl<T, B: Backend> SetOnce<T, B> {
     #[inline]
     #[must_use]
     pub fn get(&self) -> Option<&T> {
-        self.settled.get()
+        self.slot.get()
     }
 
     /// Sets the value, and lets everybody go on who waits for it.
@@ -232,7 +234,7 @@ impl<T, B: Backend> SetOnce<T, B> {
     /// assert_eq!(answer.get(), Some(&7));
     /// ```
     pub fn set(&self, value: T) -> Result<(), SetOnceError<T>> {
-        match self.settled.settle(value, |_| Some(Bits::EMPTY)) {
+        match self.slot.set(value, |_| Some(Bits::EMPTY)) {
             Ok(_) => Ok(()),
             Err((value, _)) => Err(SetOnceError(value)),
         }
@@ -251,7 +253,7 @@ impl<T, B: Backend> SetOnce<T, B> {
     /// ```
     #[must_use]
     pub fn into_inner(mut self) -> Option<T> {
-        self.settled.take(Waiters::new())
+        self.slot.take(Waiters::new())
     }
 
     /// Waits until the value is set. Where it is, the wait is over at once, by
@@ -277,7 +279,7 @@ impl<T, B: Backend> SetOnce<T, B> {
     pub fn wait(&self) -> SetOnceWait<'_, T, B> {
         SetOnceWait {
             once: self,
-            site: Site::here(),
+            location: CallerLocation::capture(),
             waiter: None,
         }
     }
@@ -298,7 +300,7 @@ impl<T, B: Backend> SetOnce<T, B> {
     /// ```
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.settled.with(|section| section.state.queued())
+        self.slot.with(|section| section.state.queued())
     }
 
     /// How many waits have been let go on and not been polled since: a number
@@ -319,7 +321,7 @@ impl<T, B: Backend> SetOnce<T, B> {
     /// ```
     #[must_use]
     pub fn granted(&self) -> usize {
-        self.settled.with(|section| section.state.called())
+        self.slot.with(|section| section.state.notified())
     }
 
     /// Where in the source each who waits began to, the first first; also those
@@ -337,7 +339,7 @@ impl<T, B: Backend> SetOnce<T, B> {
     #[cfg(feature = "locations")]
     #[must_use]
     pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
-        self.settled.waiters()
+        self.slot.waiters()
     }
 }
 
@@ -347,7 +349,7 @@ impl<T, B: Backend> SetOnce<T, B> {
 #[must_use = "futures do nothing unless polled"]
 pub struct SetOnceWait<'a, T, B: Backend = DefaultBackend> {
     once: &'a SetOnce<T, B>,
-    site: Site,
+    location: CallerLocation,
     /// Its place in the queue, while it has one.
     waiter: Option<Waiter>,
 }
@@ -358,14 +360,16 @@ impl<'a, T, B: Backend> Future for SetOnceWait<'a, T, B> {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<&'a T> {
         let this = self.get_mut();
-        this.once.settled.poll_wait(&mut this.waiter, this.site, cx)
+        this.once
+            .slot
+            .poll_wait(&mut this.waiter, this.location, cx)
     }
 }
 
 impl<T, B: Backend> Drop for SetOnceWait<'_, T, B> {
     #[inline]
     fn drop(&mut self) {
-        self.once.settled.cancel_wait(&mut self.waiter);
+        self.once.slot.cancel_wait(&mut self.waiter);
     }
 }
 
@@ -403,7 +407,7 @@ impl<T: fmt::Debug, B: Backend> fmt::Debug for SetOnce<T, B> {
             .field("waiting", &self.waiting())
             .field("granted", &self.granted());
         #[cfg(feature = "locations")]
-        f.field("waiters", &Places(self.waiters()));
+        f.field("waiters", &Locations(self.waiters()));
         f.finish()
     }
 }

@@ -13,8 +13,10 @@ use std::future::{pending, ready};
 use std::sync::Arc;
 use std::task::Poll;
 
+use reveille::backend::{Backend, Local, Native, Spin};
 use reveille::oneshot::{self, Receiver, Sender, Slot};
-use reveille::protocol::{Backend, Local, Native, Place, Spin, WakeList};
+use reveille::protocol::WakeList;
+use reveille::raw::Storage;
 use reveille::time::{Advance, DelayQueue, Duration, Instant, VirtualClock};
 use reveille::{
     Barrier, Condvar, Mutex, Notify, OnceCell, RwLock, RwLockUpgradableReadGuard, Semaphore,
@@ -102,7 +104,7 @@ const ENDS: [End; 7] = [
     End::ClosedWhileBothWait,
 ];
 
-fn run<P: Place>(end: End, task: &Probe, mut tx: Sender<u64, P>, mut rx: Receiver<u64, P>) {
+fn run<P: Storage>(end: End, task: &Probe, mut tx: Sender<u64, P>, mut rx: Receiver<u64, P>) {
     match end {
         End::Received => {
             tx.send(7).unwrap();

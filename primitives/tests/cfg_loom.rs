@@ -12,8 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use loom::thread;
+use reveille::backend::{DefaultBackend, Loom};
 use reveille::oneshot::{self, Receiver, Sender, Slot};
-use reveille::protocol::{Boxed, DefaultBackend, Loom, block_on};
+use reveille::protocol::block_on;
+use reveille::raw::Boxed;
 
 /// Explores `f`, and answers in how many executions.
 fn explore(f: impl Fn() + Send + Sync + 'static) -> usize {

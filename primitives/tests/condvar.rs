@@ -8,8 +8,9 @@ use std::collections::VecDeque;
 use std::task::Poll;
 use std::thread;
 
+use reveille::backend::{Backend, Local, Native, Spin};
 use reveille::condvar::{Wait, WaitWhile};
-use reveille::protocol::{Backend, Local, Native, Spin, block_on};
+use reveille::protocol::block_on;
 use reveille::{Condvar, Mutex};
 
 use support::probe::{Event, Probe};

@@ -11,10 +11,11 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use loom::thread;
-use reveille::protocol::{
-    Atomics, Bits, Cell as _, LoomAtomics, LoomCell, LoomLot, LoomStep, Lot, RawStateLock, Word,
-    WordLock,
+use reveille::backend::{
+    Atomics, Cell as _, LoomAtomicWord, LoomAtomics, LoomCell, LoomParkingLot, ParkingLot,
+    RawStateLock, Word, WordLock,
 };
+use reveille::protocol::Bits;
 
 use support::models::explore;
 
@@ -367,7 +368,7 @@ fn the_last_user_may_free_the_lock() {
 }
 
 /// Loom's own reduction leaves one of the two out, for a lock on its bare
-/// atomics: see `LoomStep`.
+/// atomics: see `LoomAtomicWord`.
 #[test]
 fn a_load_beside_an_update_is_explored_before_it_and_after() {
     static SEEN: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
@@ -436,7 +437,7 @@ mod faults {
     unsafe impl<const FAULT: u8> Atomics for Faulty<FAULT> {
         type Word = FaultyWord<FAULT>;
         type Cell<T> = LoomCell<T>;
-        type Lot = FaultyLot<FAULT>;
+        type ParkingLot = FaultyLot<FAULT>;
         const SPINS: u32 = LoomAtomics::SPINS;
 
         fn spin(round: u32) {
@@ -444,11 +445,11 @@ mod faults {
         }
     }
 
-    struct FaultyWord<const FAULT: u8>(LoomStep);
+    struct FaultyWord<const FAULT: u8>(LoomAtomicWord);
 
     impl<const FAULT: u8> Word for FaultyWord<FAULT> {
         fn new(value: usize) -> Self {
-            Self(<LoomStep as Word>::new(value))
+            Self(<LoomAtomicWord as Word>::new(value))
         }
 
         fn load_relaxed(&self) -> usize {
@@ -493,13 +494,13 @@ mod faults {
             }
         }
 
-        fn mark(&self, old: usize, new: usize) -> Result<usize, usize> {
+        fn mark_parked(&self, old: usize, new: usize) -> Result<usize, usize> {
             match FAULT {
                 MARK_STORES => {
                     self.0.step().store(new, Relaxed);
                     Ok(old)
                 }
-                _ => Word::mark(&self.0, old, new),
+                _ => Word::mark_parked(&self.0, old, new),
             }
         }
 
@@ -508,12 +509,12 @@ mod faults {
         }
     }
 
-    struct FaultyLot<const FAULT: u8>(LoomLot);
+    struct FaultyLot<const FAULT: u8>(LoomParkingLot);
 
     #[allow(unsafe_code, reason = "to pass the caller's promise on")]
-    impl<const FAULT: u8> Lot<FaultyWord<FAULT>> for FaultyLot<FAULT> {
+    impl<const FAULT: u8> ParkingLot<FaultyWord<FAULT>> for FaultyLot<FAULT> {
         fn new() -> Self {
-            Self(Lot::<LoomStep>::new())
+            Self(ParkingLot::<LoomAtomicWord>::new())
         }
 
         unsafe fn park(&self, word: &FaultyWord<FAULT>, validate: impl FnOnce() -> bool) {

@@ -11,8 +11,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 use loom::thread;
+use reveille::backend::{BlockingBackend, Loom, LoomWord};
 use reveille::oneshot::{self, Receiver, Sender};
-use reveille::protocol::{BlockingBackend, Boxed, Loom, LoomWord, block_on};
+use reveille::protocol::block_on;
+use reveille::raw::Boxed;
 
 use support::models;
 

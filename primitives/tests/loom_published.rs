@@ -14,9 +14,9 @@ use std::task::Poll;
 use loom::sync::atomic::AtomicBool;
 use loom::thread;
 use reveille::Notify;
-use reveille::protocol::{
-    Bits, Description, LoomWord, Ran, Runnable, Schedule, StateLock, block_on, task,
-};
+use reveille::backend::LoomWord;
+use reveille::protocol::{Bits, StateLock, block_on};
+use reveille::raw::{Description, Ran, Runnable, Schedule, task};
 
 use support::models::explore;
 

@@ -11,7 +11,8 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use loom::thread;
 use reveille::Semaphore;
-use reveille::protocol::{Loom, block_on};
+use reveille::backend::Loom;
+use reveille::protocol::block_on;
 use reveille::time::{Advance, Clock, Duration, Instant, Sleep, Timers, VirtualClock};
 
 use support::models::explore;

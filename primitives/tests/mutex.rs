@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::thread;
 
+use reveille::backend::{Backend, Local, Native, Spin};
 use reveille::mutex::{Lock, LockOwned};
-use reveille::protocol::{Backend, Local, Native, Spin, block_on};
+use reveille::protocol::block_on;
 use reveille::{
     MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard, TryLockError,
 };
@@ -107,7 +108,7 @@ fn one_holds_it_at_a_time<B: Backend>() {
 }
 
 fn a_wait_ends_when_it_is_unlocked<B: Backend>() {
-    for bound in [0, 1, Mutex::<u32, B>::DEFAULT_BOUND] {
+    for bound in [0, 1, Mutex::<u32, B>::DEFAULT_MAX_BARGES] {
         let (mutex, task) = (Mutex::<_, B>::new_in(0, bound), Probe::new());
         let guard = mutex.try_lock().unwrap();
         let mut lock = queued(&mutex, &task);
@@ -580,7 +581,7 @@ fn a_guard_shows_what_it_locks<B: Backend>() {
 fn constants_need_no_initialization() {
     static NEW: Mutex<u32> = Mutex::new(1);
     static CONST: Mutex<u32> = Mutex::const_new(1);
-    static BOUND: Mutex<u32> = Mutex::with_bound(1, 3);
+    static BOUND: Mutex<u32> = Mutex::with_max_barges(1, 3);
     for mutex in [&NEW, &CONST, &BOUND] {
         assert_eq!(*mutex.blocking_lock(), 1);
     }
@@ -600,7 +601,7 @@ fn the_default_bound_is_the_documented_one() {
         let lock = queued(&mutex, &task);
         drop(guard);
         let overtakes = overtakes(|| mutex.try_lock().is_ok());
-        assert_eq!(overtakes, usize::from(Mutex::<u32>::DEFAULT_BOUND));
+        assert_eq!(overtakes, usize::from(Mutex::<u32>::DEFAULT_MAX_BARGES));
         drop(lock);
     }
 }
@@ -632,7 +633,7 @@ fn a_refusal_says_what_to_do() {
 fn threads_and_tasks_that_lock_add_up() {
     const ROUNDS: u32 = 100;
     for bound in [0, 1, 16] {
-        let mutex = Arc::new(Mutex::with_bound(0, bound));
+        let mutex = Arc::new(Mutex::with_max_barges(0, bound));
         thread::scope(|scope| {
             let add = |mut guard: MutexGuard<'_, u32>| {
                 let seen = *guard;

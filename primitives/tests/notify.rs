@@ -12,8 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use reveille::backend::{Backend, Local, Native, Spin};
 use reveille::notify::{Notified, OwnedNotified, WaitUntil};
-use reveille::protocol::{Backend, Local, Native, Spin, WakeList, block_on};
+use reveille::protocol::{WakeList, block_on};
 use reveille::{Notify, Semaphore};
 
 use support::probe::{Event, Probe};

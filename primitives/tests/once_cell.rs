@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::thread;
 
-use reveille::protocol::{Backend, Local, Native, Spin, WakeList, block_on};
+use reveille::backend::{Backend, Local, Native, Spin};
+use reveille::protocol::{WakeList, block_on};
 use reveille::{OnceCell, OnceCellWait, SetError};
 
 use support::probe::{Event, Probe};

@@ -17,9 +17,11 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
 use futures_core::FusedFuture;
+use reveille::backend::{BlockingBackend, Local, Native, Spin};
 use reveille::oneshot::error::{RecvError, TryRecvError};
 use reveille::oneshot::{self, Closed, Receiver, Sender, Slot, SlotReceiver, SlotSender};
-use reveille::protocol::{self, BlockingBackend, Boxed, InSlot, Local, Native, Place, Spin};
+use reveille::protocol;
+use reveille::raw::{Boxed, InSlot, Storage};
 
 use support::channel::{Channel, Heap, Slotted};
 use support::probe::{Event, Probe};
@@ -170,7 +172,7 @@ fn a_sender_dropped_unsent_is_seen_without_a_poll<C: Channel>() {
 
 fn a_value_outlives_its_sender<C: Channel>() {
     /// Sends as it goes, the way a guard reports its end.
-    struct SendsOnDrop<C: Channel>(Option<Sender<&'static str, C::Place>>);
+    struct SendsOnDrop<C: Channel>(Option<Sender<&'static str, C::Storage>>);
 
     impl<C: Channel> Drop for SendsOnDrop<C> {
         fn drop(&mut self) {
@@ -439,7 +441,7 @@ fn try_recv_after_the_end_answers_closed<C: Channel>() {
 }
 
 fn polling_after_the_end_panics_with_the_name<C: Channel>() {
-    fn panics<C: Channel>(mut rx: Receiver<u32, C::Place>) {
+    fn panics<C: Channel>(mut rx: Receiver<u32, C::Storage>) {
         assert!(rx.is_terminated());
         let message = panic_of(|| drop(poll(&mut rx, &Probe::new()))).expect("a panic");
         assert!(message.contains("oneshot::Receiver"), "{message}");
@@ -1043,7 +1045,7 @@ fn halves_and_futures_are_a_few_words() {
     const WORD: usize = size_of::<usize>();
     type Large = [u64; 512];
 
-    fn are_small<P: Place>() {
+    fn are_small<P: Storage>() {
         assert!(size_of::<Sender<Large, P>>() <= 2 * WORD);
         assert!(size_of::<Receiver<Large, P>>() <= 2 * WORD);
         assert!(size_of::<Option<Receiver<Large, P>>>() <= 2 * WORD);

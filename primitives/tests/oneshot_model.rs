@@ -11,9 +11,10 @@ mod support;
 use std::mem;
 use std::task::Poll;
 
+use reveille::backend::{Backend, Local, Native, Spin};
 use reveille::oneshot::error::TryRecvError;
 use reveille::oneshot::{self, Receiver, Sender, Slot};
-use reveille::protocol::{Backend, Local, Native, Place, Spin};
+use reveille::raw::Storage;
 
 use support::poll;
 use support::probe::Probe;
@@ -207,12 +208,12 @@ impl Model {
 }
 
 /// The real thing.
-struct Halves<P: Place> {
+struct Halves<P: Storage> {
     sender: Option<Sender<Token, P>>,
     receiver: Option<Receiver<Token, P>>,
 }
 
-impl<P: Place> Halves<P> {
+impl<P: Storage> Halves<P> {
     fn call(&mut self, call: Call, tasks: &[Probe; 2]) -> Answer {
         match call {
             Call::Poll(task) => {
@@ -264,7 +265,7 @@ impl<P: Place> Halves<P> {
 }
 
 /// Makes the calls on both and compares.
-fn play<P: Place>(
+fn play<P: Storage>(
     calls: &[Call],
     tasks: &[Probe; 2],
     (sender, receiver): (Sender<Token, P>, Receiver<Token, P>),

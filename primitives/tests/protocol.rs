@@ -12,10 +12,12 @@ use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
-use reveille::protocol::{
-    Backend, Bits, Local, Loom, LoomWord, Native, Observed, Observer, Passage, SETTLED, Settled,
-    SharedBackend, Shuttle, Spin, StateLock, StdPark, Waiters, WakeList, WakerSlot,
+use reveille::backend::{
+    Backend, Local, Loom, LoomWord, Native, Observed, Observer, Passage, SharedBackend, Shuttle,
+    Spin, StdPark,
 };
+use reveille::protocol::{Bits, StateLock, Waiters, WakeList, WakerSlot};
+use reveille::raw::{INITIALIZED, OnceSlot};
 
 use support::probe::{Event, Probe};
 use support::{panic_of, returns};
@@ -263,17 +265,17 @@ fn a_section_within_an_update_that_leaves_the_bits_goes_unnoticed<B: Backend>() 
 /// If the update stored what it made of the bits before, the value would be
 /// written a second time under the reference to it.
 fn a_value_settled_within_an_update_stays_settled<B: Backend>() {
-    let settled = Settled::<String, Waiters<()>, B>::new_in(Waiters::new());
+    let settled = OnceSlot::<String, Waiters<()>, B>::new_in(Waiters::new());
     let mut shared = None;
     let result = settled.update(|bits| {
-        if let Ok(value) = settled.settle("first".to_owned(), |_| Some(Bits::EMPTY)) {
+        if let Ok(value) = settled.set("first".to_owned(), |_| Some(Bits::EMPTY)) {
             shared = Some(value);
         }
         Some(bits | self::B)
     });
-    assert_eq!(result, Ok(SETTLED));
-    let refused = settled.settle("second".to_owned(), |_| Some(Bits::EMPTY));
-    assert_eq!(refused, Err(("second".to_owned(), SETTLED | self::B)));
+    assert_eq!(result, Ok(INITIALIZED));
+    let refused = settled.set("second".to_owned(), |_| Some(Bits::EMPTY));
+    assert_eq!(refused, Err(("second".to_owned(), INITIALIZED | self::B)));
     assert_eq!(shared.map(String::as_str), Some("first"));
     assert_eq!(settled.get().map(String::as_str), Some("first"));
 }
@@ -393,11 +395,13 @@ impl<B: Backend> Sleepers<B> {
     /// Leaves the waker of `task` in a slot; answers how often the section ran.
     fn sleep(&self, task: &Probe, fresh: bool, slot: usize) -> usize {
         let mut runs = 0;
-        let poll = self.lock.poll(&mut task.cx(), fresh, |section, caller| {
-            runs += 1;
-            caller.register(&mut section.state[slot]);
-            Poll::<()>::Pending
-        });
+        let poll = self
+            .lock
+            .poll(&mut task.cx(), fresh, |section, registration| {
+                runs += 1;
+                registration.register(&mut section.state[slot]);
+                Poll::<()>::Pending
+            });
         assert!(poll.is_pending());
         runs
     }
@@ -499,12 +503,12 @@ fn a_poll_registers_in_every_slot_it_names<B: Backend>() {
             }
             let poll = sleepers
                 .lock
-                .poll(&mut task.cx(), fresh, |section, caller| {
+                .poll(&mut task.cx(), fresh, |section, registration| {
                     let [one, two] = &mut section.state[..] else {
                         unreachable!("two slots were made");
                     };
-                    caller.register(one);
-                    caller.register(two);
+                    registration.register(one);
+                    registration.register(two);
                     Poll::<()>::Pending
                 });
             assert!(poll.is_pending());

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::thread;
 
-use reveille::protocol::{Backend, Local, Native, Spin, block_on};
+use reveille::backend::{Backend, Local, Native, Spin};
+use reveille::protocol::block_on;
 use reveille::rwlock::{Read, ReadOwned, Upgrade, Write};
 use reveille::{
     OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, RwLockReadGuard,

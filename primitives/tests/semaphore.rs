@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::thread;
 
-use reveille::protocol::{Backend, Local, Native, Spin, WakeList, block_on};
+use reveille::backend::{Backend, Local, Native, Spin};
+use reveille::protocol::{WakeList, block_on};
 use reveille::semaphore::{Acquire, Permit};
 use reveille::{AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError};
 
@@ -824,7 +825,7 @@ fn debug_output_names_what_is_known<B: Backend>() {
 fn constants_need_no_initialization() {
     static NEW: Semaphore = Semaphore::new(1);
     static CONST: Semaphore = Semaphore::const_new(1);
-    static BOUND: Semaphore = Semaphore::with_bound(1, 3);
+    static BOUND: Semaphore = Semaphore::with_max_barges(1, 3);
     for semaphore in [&NEW, &CONST, &BOUND] {
         assert_eq!(semaphore.blocking_acquire().unwrap().num_permits(), 1);
     }
@@ -836,7 +837,7 @@ fn new_is_strict_and_with_bound_is_not() {
     for (semaphore, bound) in [
         (Semaphore::new(1), 0),
         (Semaphore::const_new(1), 0),
-        (Semaphore::with_bound(1, 3), 3),
+        (Semaphore::with_max_barges(1, 3), 3),
     ] {
         let _waits = queued(&semaphore, 2, &task);
         assert_eq!(overtakes(|| semaphore.try_acquire().is_ok()), bound);
@@ -956,7 +957,10 @@ fn threads_that_acquire_and_give_up_add_up() {
     const PERMITS: usize = 3;
     const ROUNDS: usize = 500;
     for bound in [0, 4] {
-        let (semaphore, held) = (Semaphore::with_bound(PERMITS, bound), AtomicUsize::new(0));
+        let (semaphore, held) = (
+            Semaphore::with_max_barges(PERMITS, bound),
+            AtomicUsize::new(0),
+        );
         thread::scope(|scope| {
             for size in 1..=PERMITS {
                 let (semaphore, held) = (&semaphore, &held);

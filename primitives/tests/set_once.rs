@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::thread;
 
-use reveille::protocol::{Backend, Local, Native, Spin, WakeList, block_on};
+use reveille::backend::{Backend, Local, Native, Spin};
+use reveille::protocol::{WakeList, block_on};
 use reveille::{SetOnce, SetOnceError, SetOnceWait};
 
 use support::probe::{Event, Probe};

@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 
 use futures_core::FusedFuture;
-use reveille::protocol::{Backend, DefaultBackend, Local, Native, Spin, WakeList};
+use reveille::backend::{Backend, DefaultBackend, Local, Native, Spin};
+use reveille::protocol::WakeList;
 use reveille::time::error::Elapsed;
 use reveille::time::{
     Advance, Clock, DelayQueue, Duration, Expired, Instant, Interval, Key, MissedTickBehavior,

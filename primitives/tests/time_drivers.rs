@@ -11,8 +11,9 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
+use reveille::backend::{Native, SharedBackend, Spin};
 use reveille::oneshot;
-use reveille::protocol::{Native, SharedBackend, Spin, block_on};
+use reveille::protocol::block_on;
 use reveille::time::{
     Driver, Duration, Instant, RealClock, Sleep, Timers, VirtualClock, interval, sleep,
     sleep_until, timeout,

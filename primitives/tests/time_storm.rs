@@ -8,7 +8,7 @@ mod support;
 use std::task::Poll;
 
 use proptest::prelude::*;
-use reveille::protocol::Native;
+use reveille::backend::Native;
 use reveille::time::{Advance, DelayQueue, Driver, Duration, Instant, Key, Sleep, VirtualClock};
 
 use support::poll;

@@ -10,7 +10,8 @@ use std::process::Command;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use reveille::protocol::{Native, block_on};
+use reveille::backend::Native;
+use reveille::protocol::block_on;
 use reveille::time::{Timers, sleep};
 
 const MS: Duration = Duration::from_millis(1);

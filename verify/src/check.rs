@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use reveille::protocol::{BlockingBackend, Native};
+use reveille::backend::{BlockingBackend, Native};
 
 use crate::report::{Counterexample, Report};
 use crate::run;

@@ -22,7 +22,8 @@
 //! use std::sync::Arc;
 //! use std::task::{Context, Poll};
 //!
-//! use reveille::protocol::{Bits, BlockingBackend, StateLock, WakerSlot};
+//! use reveille::backend::BlockingBackend;
+//! use reveille::protocol::{Bits, StateLock, WakerSlot};
 //! use reveille_verify::{
 //!     Call, Class, GenericSubject, Mode, Operation, Plan, Profile, Role, Spec, Started, Subject, Value,
 //!     Verdict, check, explore, replay,
@@ -47,12 +48,12 @@
 //!         if self.lock.load().contains(OPEN) {
 //!             return Poll::Ready(());
 //!         }
-//!         self.lock.poll(cx, true, |section, caller| {
+//!         self.lock.poll(cx, true, |section, registration| {
 //!             // It may have been opened since.
 //!             if section.bits.contains(OPEN) && !self.forgetful {
 //!                 return Poll::Ready(());
 //!             }
-//!             caller.register(section.state);
+//!             registration.register(section.state);
 //!             Poll::Pending
 //!         })
 //!     }

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::task::Poll;
 
-use reveille::protocol::BlockingBackend;
+use reveille::backend::BlockingBackend;
 use reveille_verify::{
     Call, Class, GenericSubject, Mode, Operation, Plan, Profile, Report, Role, Spec, Started,
     Subject, Value, explore,

@@ -6,7 +6,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use reveille::protocol::{Bits, BlockingBackend, Parker, StateLock, WakerSlot};
+use reveille::backend::BlockingBackend;
+use reveille::protocol::{Bits, Parker, StateLock, WakerSlot};
 use reveille_verify::{
     Call, Class, Engine, GenericSubject, Mode, Operation, Plan, Profile, Report, Role, Spec,
     Started, Subject, Value, Verdict, check, explore, replay,
@@ -61,11 +62,11 @@ impl<B: BlockingBackend> Gate<B> {
             self.fault,
             Fault::Forgetful | Fault::ForgetfulAndFragile | Fault::ForgetfulBlocking
         );
-        self.lock.poll(cx, true, |section, caller| {
+        self.lock.poll(cx, true, |section, registration| {
             if section.bits.contains(OPEN) && !forgetful {
                 return Poll::Ready(());
             }
-            caller.register(&mut section.state[who]);
+            registration.register(&mut section.state[who]);
             Poll::Pending
         })
     }

@@ -24,7 +24,7 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use comfy_table::{Table, presets};
-use reveille::protocol::Native;
+use reveille::backend::Native;
 use reveille::time::{DelayQueue, RealClock, Timers};
 
 /// How many timers are due at a time.

@@ -21,7 +21,9 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use reveille::protocol::{Bits, BlockingBackend, Park, Runnable, Schedule, StateLock};
+use reveille::backend::{BlockingBackend, Park};
+use reveille::protocol::{Bits, StateLock};
+use reveille::raw::{Runnable, Schedule};
 
 /// What a call is run by.
 type Run<B> = Arc<dyn Fn(Runnable<B>) + Send + Sync>;

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use reveille::protocol::{BlockingBackend, Native, Park, StdPark};
+use reveille::backend::{BlockingBackend, Native, Park, StdPark};
 use reveille::time::{Driver, Instant};
 
 use crate::contain::contain;

@@ -27,7 +27,8 @@ use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use reveille::protocol::{Native, Ran, Runnable, StdPark, task};
+use reveille::backend::{Native, StdPark};
+use reveille::raw::{Ran, Runnable, task};
 use reveille::time::Timers;
 
 use self::blocking::{Blocking, Threads, ToBlocking};

@@ -12,10 +12,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
-use reveille::protocol::{
-    Bits, BlockingBackend, Description, Failure, Held, Join, Loom, Outcome, Park, Ran, Runnable,
-    Schedule, Shuttle, StateLock, WakeList, WakerSlot, block_on, task,
-};
+use reveille::backend::{BlockingBackend, Loom, Park, Shuttle};
+use reveille::protocol::{Bits, StateLock, WakeList, WakerSlot, block_on};
+use reveille::raw::{Description, Failure, Held, Join, Outcome, Ran, Runnable, Schedule, task};
 use reveille::time::{Duration, Instant};
 use shuttle::scheduler::RandomScheduler;
 
@@ -115,14 +114,14 @@ macro_rules! models {
         mod under_loom {
             $(#[test]
             fn $model() {
-                super::$model::<reveille::protocol::Loom>();
+                super::$model::<reveille::backend::Loom>();
             })*
         }
 
         mod under_shuttle {
             $(#[test]
             fn $model() {
-                super::$model::<reveille::protocol::Shuttle>();
+                super::$model::<reveille::backend::Shuttle>();
             })*
         }
     };
@@ -626,13 +625,13 @@ impl<C: Checker> OneSleep<C> {
     }
 
     fn poll(&self, deadline: u64, cx: &mut Context<'_>) -> Poll<()> {
-        self.0.poll(cx, true, |section, caller| {
+        self.0.poll(cx, true, |section, registration| {
             let state = section.state;
             if state.fired {
                 return Poll::Ready(());
             }
             state.begin(deadline, section.wakes);
-            caller.register(&mut state.sleeper);
+            registration.register(&mut state.sleeper);
             Poll::Pending
         })
     }
@@ -644,8 +643,8 @@ impl<C: Checker> OneSleep<C> {
 
     fn at_next_turn(&self, waker: Waker) {
         let mut cx = Context::from_waker(&waker);
-        let registered: Poll<()> = self.0.poll(&mut cx, true, |section, caller| {
-            caller.register(&mut section.state.turned);
+        let registered: Poll<()> = self.0.poll(&mut cx, true, |section, registration| {
+            registration.register(&mut section.state.turned);
             Poll::Pending
         });
         assert!(registered.is_pending());
@@ -673,11 +672,11 @@ impl<C: Checker> Drive<C> for Arc<OneSleep<C>> {
 
     fn turn(&self, cx: &mut Context<'_>) -> Option<Instant> {
         let mut next = None;
-        let registered: Poll<()> = self.0.poll(cx, true, |section, caller| {
+        let registered: Poll<()> = self.0.poll(cx, true, |section, registration| {
             section.state.fire(*section.bits, section.wakes);
             next = section.state.deadline;
             section.state.until = next.unwrap_or(u64::MAX);
-            caller.register(&mut section.state.driver);
+            registration.register(&mut section.state.driver);
             Poll::Pending
         });
         assert!(registered.is_pending());

@@ -32,7 +32,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Wake;
 
-use reveille::protocol::{Bits, BlockingBackend, Held, Park, Runnable, Schedule, StateLock};
+use reveille::backend::{BlockingBackend, Park};
+use reveille::protocol::{Bits, StateLock};
+use reveille::raw::{Held, Runnable, Schedule};
 
 use super::driver::Driving;
 use crate::registry::Registry;

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use reveille::protocol::Failure;
+use reveille::raw::Failure;
 
 /// Why a task has no output: it panicked, or it was cancelled.
 ///

@@ -7,7 +7,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use reveille::protocol::{Abort, Description, Join, Native};
+use reveille::backend::Native;
+use reveille::raw::{Abort, Description, Join};
 
 use super::{Id, JoinError};
 

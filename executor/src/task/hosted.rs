@@ -16,9 +16,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use reveille::protocol::{
-    self, Bits, Held, Native, Ran, Runnable, Schedule, Section, StateLock, WakerSlot,
-};
+use reveille::backend::Native;
+use reveille::protocol::{Bits, Section, StateLock, WakerSlot};
+use reveille::raw::{Held, Ran, Runnable, Schedule};
 
 use super::id::{cancel, describe};
 use super::{JoinHandle, Running};
@@ -66,11 +66,11 @@ impl Future for Host {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            let taken = self.link.0.poll(cx, false, |section, caller| {
+            let taken = self.link.0.poll(cx, false, |section, registration| {
                 match section.state.runnable.take() {
                     Some(runnable) => Poll::Ready(runnable),
                     None => {
-                        caller.register(&mut section.state.host);
+                        registration.register(&mut section.state.host);
                         Poll::Pending
                     }
                 }
@@ -115,7 +115,7 @@ where
     F::Output: Send + 'static,
 {
     let link = Arc::new(Link(StateLock::new_in(Bits::EMPTY, State::default())));
-    let (runnable, held, join) = protocol::task(future, ToHost(link.clone()), describe(None));
+    let (runnable, held, join) = reveille::raw::task(future, ToHost(link.clone()), describe(None));
     drop(link.put(runnable));
     (Host { link, held }, JoinHandle::new(join))
 }

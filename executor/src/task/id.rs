@@ -8,7 +8,8 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use reveille::protocol::{Description, Held, Name, SharedBackend};
+use reveille::backend::SharedBackend;
+use reveille::raw::{Description, Held, Name};
 
 /// The number of a task. No other task of the process has it, except those of a
 /// [`Simulation`](crate::Simulation), which counts its own.

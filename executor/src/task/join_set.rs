@@ -19,7 +19,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
-use reveille::protocol::{Bits, Native, StateLock, WakerSlot};
+use reveille::backend::Native;
+use reveille::protocol::{Bits, StateLock, WakerSlot};
 
 use super::{AbortHandle, JoinError, JoinHandle};
 use crate::task;
@@ -197,11 +198,11 @@ impl<T: 'static> JoinSet<T> {
     /// Polls for the next task to finish, as [`join_next`](Self::join_next) does.
     pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
         while !self.members.is_empty() {
-            let due = self.due.0.poll(cx, false, |section, caller| {
+            let due = self.due.0.poll(cx, false, |section, registration| {
                 match section.state.keys.pop_front() {
                     Some(key) => Poll::Ready(key),
                     None => {
-                        caller.register(&mut section.state.set);
+                        registration.register(&mut section.state.set);
                         Poll::Pending
                     }
                 }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! As far as they go, the names and the semantics are those of `tokio::task`. A task
-//! is a [`protocol::task`](reveille::protocol::task()): its state, its outcome and who
+//! is a [`raw::task`](reveille::raw::task()): its state, its outcome and who
 //! waits for that stand under one lock, in one allocation.
 //!
 //! Invariant: the future of a task is gone before its handle answers, and no

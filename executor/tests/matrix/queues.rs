@@ -287,7 +287,7 @@ fn notified() -> Scene {
 }
 
 fn locked() -> Scene {
-    let mutex = Arc::new(Mutex::with_bound(0, 0));
+    let mutex = Arc::new(Mutex::with_max_barges(0, 0));
     let guard = mutex.clone().try_lock_owned().unwrap();
     Scene::new(mutex, Mutex::lock_owned, Box::pin(async { drop(guard) }))
 }

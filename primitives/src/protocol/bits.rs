@@ -104,13 +104,13 @@ impl Bits {
 
     /// The lock word of an unlocked lock with these bits.
     #[inline]
-    pub(super) const fn to_word(self) -> usize {
+    pub(crate) const fn to_word(self) -> usize {
         self.0 << 2
     }
 
     /// The bits of a lock word.
     #[inline]
-    pub(super) const fn of_word(word: usize) -> Self {
+    pub(crate) const fn of_word(word: usize) -> Self {
         Self(word >> 2)
     }
 }

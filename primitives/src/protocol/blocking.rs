@@ -21,7 +21,7 @@ use core::marker::PhantomData;
 use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 
-use super::{BlockingBackend, Park};
+use crate::backend::{BlockingBackend, Park};
 
 struct Unparker<P>(P);
 
@@ -43,7 +43,8 @@ impl<P: Park> Wake for Unparker<P> {
 /// it:
 ///
 /// ```compile_fail,E0277
-/// use reveille::protocol::{Native, Parker};
+/// use reveille::backend::Native;
+/// use reveille::protocol::Parker;
 ///
 /// let mut parker = Parker::<Native>::new();
 /// std::thread::spawn(move || parker.block_on(async {}));
@@ -55,7 +56,8 @@ impl<P: Park> Wake for Unparker<P> {
 /// # Examples
 ///
 /// ```
-/// use reveille::protocol::{Native, Parker};
+/// use reveille::backend::Native;
+/// use reveille::protocol::Parker;
 ///
 /// let mut parker = Parker::<Native>::new();
 /// for round in 0..3 {
@@ -121,7 +123,8 @@ impl<B: BlockingBackend> fmt::Debug for Parker<B> {
 /// # Examples
 ///
 /// ```
-/// use reveille::protocol::{block_on, Native};
+/// use reveille::backend::Native;
+/// use reveille::protocol::block_on;
 ///
 /// assert_eq!(block_on::<Native, _>(async { 7 }), 7);
 /// ```

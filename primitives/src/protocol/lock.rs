@@ -5,11 +5,9 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::task::{Context, Poll};
 
-use super::wake::Registration;
-use super::{
-    Backend, Bits, Caller, DefaultBackend, Horizon, Newcomer, Registered, SharedBackend, Waiters,
-    WakeList,
-};
+use super::wake::Progress;
+use super::{Bits, FirstRegistration, Generation, Registered, Registration, Waiters, WakeList};
+use crate::backend::{Backend, DefaultBackend, SharedBackend};
 
 /// Bits and a state under one lock: what a backend implements.
 ///
@@ -107,7 +105,8 @@ pub struct Section<'a, S> {
 ///
 /// ```
 /// use core::task::{Context, Poll, Waker};
-/// use reveille::protocol::{Bits, Native, StateLock, WakerSlot};
+/// use reveille::backend::Native;
+/// use reveille::protocol::{Bits, StateLock, WakerSlot};
 ///
 /// struct State {
 ///     value: Option<u32>,
@@ -119,10 +118,10 @@ pub struct Section<'a, S> {
 ///     State { value: None, receiver: WakerSlot::new() },
 /// );
 /// let poll = |cx: &mut Context<'_>| {
-///     lock.poll(cx, true, |section, caller| match section.state.value.take() {
+///     lock.poll(cx, true, |section, registration| match section.state.value.take() {
 ///         Some(value) => Poll::Ready(value),
 ///         None => {
-///             caller.register(&mut section.state.receiver);
+///             registration.register(&mut section.state.receiver);
 ///             Poll::Pending
 ///         }
 ///     })
@@ -147,7 +146,7 @@ impl<S, B: Backend> StateLock<S, B> {
         Self::from_raw(B::Lock::new(bits, state))
     }
 
-    pub(super) const fn from_raw(raw: B::Lock<S>) -> Self {
+    pub(crate) const fn from_raw(raw: B::Lock<S>) -> Self {
         Self {
             raw,
             state: PhantomData,
@@ -160,7 +159,7 @@ impl<S, B: Backend> StateLock<S, B> {
         self.raw.load()
     }
 
-    /// A section that needs only the bits; on [`Native`](super::Native), one
+    /// A section that needs only the bits; on [`Native`](crate::backend::Native), one
     /// compare-exchange.
     ///
     /// Where `f` answers `None` it is a look, which tells those who come later
@@ -178,7 +177,7 @@ impl<S, B: Backend> StateLock<S, B> {
     }
 
     /// A section that replaces the bits if they are `old`, and may refuse also
-    /// where they are; on [`Native`](super::Native), one compare-exchange.
+    /// where they are; on [`Native`](crate::backend::Native), one compare-exchange.
     ///
     /// # Errors
     ///
@@ -200,7 +199,7 @@ impl<S, B: Backend> StateLock<S, B> {
     /// As [`with`](Self::with), for callers who have something to do between
     /// the release and the wakes: they fire the list.
     #[inline]
-    pub(super) fn section<R>(
+    pub(crate) fn section<R>(
         &self,
         wakes: &mut WakeList,
         f: impl FnOnce(Section<'_, S>) -> R,
@@ -210,7 +209,7 @@ impl<S, B: Backend> StateLock<S, B> {
 
     /// A section without a list, for callers who take one waker out at most.
     #[inline]
-    pub(super) fn unlisted<R>(&self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
+    pub(crate) fn unlisted<R>(&self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
         self.raw.with(f)
     }
 
@@ -241,12 +240,12 @@ impl<S, B: Backend> StateLock<S, B> {
 
     /// A section after which many are woken: those whom `f` called in bulk.
     ///
-    /// It takes [rounds](Self::rounds), but only up to the horizon, so nobody
+    /// It takes [rounds](Self::rounds), but only up to the generation, so nobody
     /// who comes in between is swept up, and it ends whatever they do.
     pub fn broadcast<R, D: Copy>(
         &self,
         waiters: fn(&mut S) -> &mut Waiters<D>,
-        f: impl FnOnce(Section<'_, S>) -> (R, Horizon),
+        f: impl FnOnce(Section<'_, S>) -> (R, Generation),
     ) -> R {
         let mut f = Some(f);
         let mut outcome = None;
@@ -259,8 +258,8 @@ impl<S, B: Backend> StateLock<S, B> {
                     wakes: &mut *wakes,
                 }));
             }
-            let horizon = outcome.as_ref().map(|&(_, horizon)| horizon);
-            horizon.is_some_and(|horizon| waiters(state).wake_due(horizon, wakes))
+            let generation = outcome.as_ref().map(|&(_, generation)| generation);
+            generation.is_some_and(|generation| waiters(state).wake_notified(generation, wakes))
         });
         outcome.expect("there is a first round").0
     }
@@ -281,21 +280,21 @@ impl<S, B: Backend> StateLock<S, B> {
         &self,
         cx: &mut Context<'_>,
         fresh: bool,
-        mut f: impl FnMut(Section<'_, S>, &mut Caller<'_>) -> Poll<R>,
+        mut f: impl FnMut(Section<'_, S>, &mut Registration<'_>) -> Poll<R>,
     ) -> Poll<R> {
-        let mut caller = Caller::new(cx, fresh);
+        let mut registration = Registration::new(cx, fresh);
         loop {
-            let poll = self.with(|section| f(section, &mut caller));
+            let poll = self.with(|section| f(section, &mut registration));
             if poll.is_ready() {
                 // Before the return, not in it: a waker that panics when it is
                 // dropped would otherwise leak what is being returned.
-                drop(caller);
+                drop(registration);
                 return poll;
             }
-            match caller.outcome() {
-                Registration::Done => return Poll::Pending,
-                Registration::NeedsClone => caller.prepare(),
-                Registration::None => {
+            match registration.outcome() {
+                Progress::Done => return Poll::Pending,
+                Progress::NeedsClone => registration.prepare(),
+                Progress::None => {
                     debug_assert!(false, "a poll was pending without registering its waker");
                     return Poll::Pending;
                 }
@@ -310,21 +309,23 @@ impl<S, B: Backend> StateLock<S, B> {
     ///
     /// ```
     /// use core::task::{Context, Waker};
-    /// use reveille::protocol::{Bits, Native, StateLock, WakerSlot};
+    /// use reveille::backend::Native;
+    /// use reveille::protocol::{Bits, StateLock, WakerSlot};
     ///
     /// let lock = StateLock::<_, Native>::new_in(Bits::EMPTY, WakerSlot::new());
     /// let mut cx = Context::from_waker(Waker::noop());
-    /// let poll = lock.first_poll::<()>(&mut cx, |_, slot, newcomer| Err(newcomer.register(slot)));
+    /// let poll = lock.first_poll::<()>(&mut cx, |_, slot, registration| Err(registration.register(slot)));
     /// assert!(poll.is_pending());
     /// ```
     #[inline]
     pub fn first_poll<R>(
         &self,
         cx: &mut Context<'_>,
-        f: impl FnOnce(&mut Bits, &mut S, Newcomer<'_>) -> Result<R, Registered>,
+        f: impl FnOnce(&mut Bits, &mut S, FirstRegistration<'_>) -> Result<R, Registered>,
     ) -> Poll<R> {
         let mut waker = Some(cx.waker().clone());
-        let result = self.unlisted(|bits, state| f(bits, state, Newcomer::new(&mut waker)));
+        let result =
+            self.unlisted(|bits, state| f(bits, state, FirstRegistration::new(&mut waker)));
         // As in `poll`: before the return.
         drop(waker);
         result.map_or(Poll::Pending, Poll::Ready)
@@ -336,7 +337,7 @@ impl<S, B: Backend> StateLock<S, B> {
     ///
     /// As for [`RawStateLock::store`].
     #[inline]
-    pub(super) unsafe fn store(&self, bits: Bits) {
+    pub(crate) unsafe fn store(&self, bits: Bits) {
         // SAFETY: the caller's promise is the one asked for.
         unsafe { self.raw.store(bits) }
     }

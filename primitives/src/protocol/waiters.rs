@@ -1,23 +1,23 @@
 //! The queue of everything that queues: a FIFO of waiters in a slab.
 //!
 //! ```text
-//!            push                       call, call_all                 remove
-//!   (free) ───────▶ queued, in order ───────────────────▶ called ───────────────▶ (free)
+//!            push                       notify_one, notify_all                 remove
+//!   (free) ───────▶ queued, in order ───────────────────▶ notified ───────────────▶ (free)
 //!                        └───────────────────────────────remove───────────────▶
 //! ```
 //!
 //! A waiter is an index into the slab, kept by its future, so futures stay
-//! `Unpin` and a few words small. A *called* waiter is one that has been granted
+//! `Unpin` and a few words small. A *notified* waiter is one that has been granted
 //! what it waits for and has not seen it yet: its entry holds the grant until
 //! the future takes it, or hands it on when it is dropped (P6).
 //!
 //! Invariants: an entry belongs to the future that pushed it, from `push` to
 //! `remove`. One list links, in the order of their tickets, those who have been
-//! called in bulk and not been woken yet (their tickets are below the horizon),
+//! notified in bulk and not been woken yet (their tickets are below the generation),
 //! then those who are queued. Whoever was taken off the list has a ticket below
-//! zero, so a ticket below the horizon is that of one who has been called, however
+//! zero, so a ticket below the generation is that of one who has been notified, however
 //! it was. Everything is O(1), wherever the entry stands and however many are
-//! called at once.
+//! notified at once.
 //!
 //! The slab is empty until the first waiter. A load that comes again allocates
 //! nothing; after a spike that does not, the room for it is given back.
@@ -27,36 +27,36 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::{Index, IndexMut};
 
-use super::Site;
 use super::wake::{WakeList, WakerSlot};
+use crate::raw::CallerLocation;
 use crate::slab::{NONE, Slab, Slot};
 
 /// A waiter: its place in the slab.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Waiter(u32);
 
-/// How many indices are marks.
-const MARKS: u32 = 8;
+/// How many indices are sentinels.
+const SENTINELS: u32 = 8;
 
-/// A mark in place of a waiter: for a future that is not queued, and keeps its
+/// A sentinel in place of a waiter: for a future that is not queued, and keeps its
 /// stage in the same word. One of a pointer and a word is passed in registers.
 impl Waiter {
-    /// One of eight marks.
+    /// One of eight sentinels.
     ///
     /// # Panics
     ///
     /// Panics where there are not as many.
     #[must_use]
-    pub const fn mark(mark: u32) -> Self {
-        assert!(mark < MARKS, "there are eight marks");
-        Self(NONE - mark)
+    pub const fn sentinel(sentinel: u32) -> Self {
+        assert!(sentinel < SENTINELS, "there are eight sentinels");
+        Self(NONE - sentinel)
     }
 
     /// Whether it is one.
     #[inline]
     #[must_use]
-    pub const fn is_mark(&self) -> bool {
-        self.0 > NONE - MARKS
+    pub const fn is_sentinel(&self) -> bool {
+        self.0 > NONE - SENTINELS
     }
 }
 
@@ -68,18 +68,18 @@ pub struct Waiters<D> {
     first: u32,
     last: u32,
     /// The first in the list that is queued.
-    turn: u32,
+    head: u32,
     /// The ticket of the next to come.
     ticket: i64,
-    /// Whoever has a ticket below it has been called.
-    horizon: i64,
+    /// Whoever has a ticket below it has been notified.
+    generation: i64,
     queued: usize,
-    called: usize,
+    notified: usize,
 }
 
-/// Those who were called by one [`call_all`](Waiters::call_all).
+/// Those who were notified by one [`notify_all`](Waiters::notify_all).
 #[derive(Clone, Copy, Debug)]
-pub struct Horizon(i64);
+pub struct Generation(i64);
 
 struct Entry<D> {
     /// Off the list, with the sign bit set; [`FREE`] in a free entry.
@@ -88,7 +88,7 @@ struct Entry<D> {
     previous: u32,
     next: u32,
     waker: WakerSlot,
-    site: Site,
+    location: CallerLocation,
     data: D,
 }
 
@@ -105,11 +105,11 @@ impl<D: Copy> Waiters<D> {
             slab: Slab::new(),
             first: NONE,
             last: NONE,
-            turn: NONE,
+            head: NONE,
             ticket: 0,
-            horizon: 0,
+            generation: 0,
             queued: 0,
-            called: 0,
+            notified: 0,
         }
     }
 
@@ -119,16 +119,16 @@ impl<D: Copy> Waiters<D> {
         self.queued
     }
 
-    /// How many have been called and have not seen it yet.
+    /// How many have been notified and have not seen it yet.
     #[must_use]
-    pub const fn called(&self) -> usize {
-        self.called
+    pub const fn notified(&self) -> usize {
+        self.notified
     }
 
     /// Whether nobody waits for a turn.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.turn == NONE
+        self.head == NONE
     }
 
     /// Puts a waiter at the end of the queue, with the place where it began to
@@ -137,10 +137,10 @@ impl<D: Copy> Waiters<D> {
     /// # Panics
     ///
     /// Panics where there are 2^32 - 8 waiters.
-    pub fn push(&mut self, site: Site, data: D) -> Waiter {
+    pub fn push(&mut self, location: CallerLocation, data: D) -> Waiter {
         let ticket = self.ticket;
         self.ticket += 1;
-        self.insert(ticket, self.last, NONE, site, data)
+        self.insert(ticket, self.last, NONE, location, data)
     }
 
     /// Puts a waiter before all who are queued. It has no waker yet.
@@ -148,30 +148,37 @@ impl<D: Copy> Waiters<D> {
     /// # Panics
     ///
     /// As for [`push`](Self::push).
-    pub fn push_first(&mut self, site: Site, data: D) -> Waiter {
-        match self.turn {
-            NONE => self.push(site, data),
-            turn => {
+    pub fn push_first(&mut self, location: CallerLocation, data: D) -> Waiter {
+        match self.head {
+            NONE => self.push(location, data),
+            head => {
                 let Entry {
                     ticket, previous, ..
-                } = *self.entry(turn);
-                self.insert(ticket, previous, turn, site, data)
+                } = *self.entry(head);
+                self.insert(ticket, previous, head, location, data)
             }
         }
     }
 
     /// Puts a waiter into the list, between two neighbours.
     #[inline]
-    fn insert(&mut self, ticket: i64, previous: u32, next: u32, site: Site, data: D) -> Waiter {
+    fn insert(
+        &mut self,
+        ticket: i64,
+        previous: u32,
+        next: u32,
+        location: CallerLocation,
+        data: D,
+    ) -> Waiter {
         let index = match self.slab.reuse() {
-            NONE => self.grow(site, data),
+            NONE => self.grow(location, data),
             index => index,
         };
         let entry = self.entry(index);
         entry.ticket = ticket;
         entry.previous = previous;
         entry.next = next;
-        entry.site = site;
+        entry.location = location;
         entry.data = data;
         self.queued += 1;
         match previous {
@@ -182,24 +189,24 @@ impl<D: Copy> Waiters<D> {
             NONE => self.last = index,
             next => self.entry(next).previous = index,
         }
-        if self.turn == next {
-            self.turn = index;
+        if self.head == next {
+            self.head = index;
         }
         Waiter(index)
     }
 
     /// Adds an entry to the slab.
     #[cold]
-    fn grow(&mut self, site: Site, data: D) -> u32 {
+    fn grow(&mut self, location: CallerLocation, data: D) -> u32 {
         let entry = Entry {
             ticket: FREE,
             previous: NONE,
             next: NONE,
             waker: WakerSlot::new(),
-            site,
+            location,
             data,
         };
-        let most = NONE - MARKS + 1;
+        let most = NONE - SENTINELS + 1;
         self.slab
             .push(entry, most, "a queue holds at most 2^32 - 8 waiters")
     }
@@ -207,7 +214,7 @@ impl<D: Copy> Waiters<D> {
     /// The waiter whose turn is next.
     #[must_use]
     pub const fn first(&self) -> Option<Waiter> {
-        match self.turn {
+        match self.head {
             NONE => None,
             index => Some(Waiter(index)),
         }
@@ -216,13 +223,13 @@ impl<D: Copy> Waiters<D> {
     /// Whether it is the waiter's turn next.
     #[must_use]
     pub const fn is_first(&self, waiter: &Waiter) -> bool {
-        self.turn == waiter.0
+        self.head == waiter.0
     }
 
     /// The waiter that came last.
     #[must_use]
     pub const fn last(&self) -> Option<Waiter> {
-        match self.turn {
+        match self.head {
             NONE => None,
             _ => Some(Waiter(self.last)),
         }
@@ -235,37 +242,37 @@ impl<D: Copy> Waiters<D> {
     ///
     /// As [`WakeList::wake`].
     #[inline]
-    pub fn call(&mut self, waiter: &Waiter, wakes: &mut WakeList) -> &mut D {
-        debug_assert!(!self.is_called(waiter), "a waiter is called once");
+    pub fn notify_one(&mut self, waiter: &Waiter, wakes: &mut WakeList) -> &mut D {
+        debug_assert!(!self.is_notified(waiter), "a waiter is notified once");
         let entry = self.entry(waiter.0);
         wakes.wake(&mut entry.waker);
         entry.ticket |= UNLISTED;
         let (previous, next) = (entry.previous, entry.next);
         self.unlink(waiter.0, previous, next);
         self.queued -= 1;
-        self.called += 1;
+        self.notified += 1;
         &mut self[waiter]
     }
 
     /// Calls everybody who is queued, and nobody who comes later. Their wakers
-    /// are taken by [`wake_due`](Self::wake_due), as many at a time as fit.
-    pub fn call_all(&mut self) -> Horizon {
-        self.called += core::mem::take(&mut self.queued);
-        self.horizon = self.ticket;
-        self.turn = NONE;
-        Horizon(self.horizon)
+    /// are taken by [`wake_notified`](Self::wake_notified), as many at a time as fit.
+    pub fn notify_all(&mut self) -> Generation {
+        self.notified += core::mem::take(&mut self.queued);
+        self.generation = self.ticket;
+        self.head = NONE;
+        Generation(self.generation)
     }
 
-    /// Takes out the wakers of those who were called in bulk, up to a horizon
+    /// Takes out the wakers of those who were notified in bulk, up to a generation
     /// and as many as fit, and answers whether there are more.
-    pub fn wake_due(&mut self, horizon: Horizon, wakes: &mut WakeList) -> bool {
+    pub fn wake_notified(&mut self, generation: Generation, wakes: &mut WakeList) -> bool {
         loop {
             let index = self.first;
             if index == NONE {
                 return false;
             }
             let entry = self.entry(index);
-            if entry.ticket >= horizon.0 {
+            if entry.ticket >= generation.0 {
                 return false;
             }
             if wakes.is_full() {
@@ -278,10 +285,10 @@ impl<D: Copy> Waiters<D> {
         }
     }
 
-    /// Whether the waiter has been called.
+    /// Whether the waiter has been notified.
     #[must_use]
-    pub fn is_called(&self, waiter: &Waiter) -> bool {
-        self.slab[waiter.0].ticket < self.horizon
+    pub fn is_notified(&self, waiter: &Waiter) -> bool {
+        self.slab[waiter.0].ticket < self.generation
     }
 
     /// Where the waiter's waker stands.
@@ -302,19 +309,19 @@ impl<D: Copy> Waiters<D> {
             wakes.discard(&mut entry.waker);
             (entry.data, entry.ticket, entry.previous, entry.next)
         });
-        match ticket < self.horizon {
-            true => self.called -= 1,
+        match ticket < self.generation {
+            true => self.notified -= 1,
             false => self.queued -= 1,
         }
         if ticket >= 0 {
             self.unlink(index, previous, next);
         }
-        self.slab.audit(|| self.queued + self.called);
+        self.slab.audit(|| self.queued + self.notified);
         data
     }
 
     /// Where each of them began to wait, the first first; also of those who have
-    /// been called and have not seen it.
+    /// been notified and have not seen it.
     #[cfg(feature = "locations")]
     #[must_use]
     pub fn locations(&self) -> Vec<&'static core::panic::Location<'static>> {
@@ -325,7 +332,7 @@ impl<D: Copy> Waiters<D> {
             .filter(|entry| entry.ticket != FREE)
             .collect();
         waiters.sort_by_key(|entry| entry.ticket & !UNLISTED);
-        waiters.iter().map(|entry| entry.site.location()).collect()
+        waiters.iter().map(|entry| entry.location.get()).collect()
     }
 
     #[inline]
@@ -344,8 +351,8 @@ impl<D: Copy> Waiters<D> {
             NONE => self.last = previous,
             next => self.entry(next).previous = previous,
         }
-        if self.turn == index {
-            self.turn = next;
+        if self.head == index {
+            self.head = next;
         }
     }
 }
@@ -393,7 +400,7 @@ impl<D: Copy> fmt::Debug for Waiters<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Waiters")
             .field("queued", &self.queued())
-            .field("called", &self.called())
+            .field("notified", &self.notified())
             .finish_non_exhaustive()
     }
 }

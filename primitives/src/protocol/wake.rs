@@ -5,8 +5,8 @@
 //! its hands. It has [`WakerSlot`]s, which are moved out of and into:
 //!
 //! ```text
-//!   Caller,
-//!   Newcomer ──register──▶ WakerSlot ──wake / discard──▶ WakeList
+//!   Registration,
+//!   FirstRegistration ──register──▶ WakerSlot ──wake / discard──▶ WakeList
 //!   (cloned before         (under the lock,              (woken and dropped
 //!    the section)           never called)                 after the release)
 //! ```
@@ -17,7 +17,7 @@ use core::task::{Context, Waker};
 
 /// A place for one waker, under a lock.
 ///
-/// It is filled by [`Caller::register`] and emptied into a [`WakeList`];
+/// It is filled by [`Registration::register`] and emptied into a [`WakeList`];
 /// nothing else gets the waker out, so nothing can clone or wake it while the
 /// lock is held. What the types cannot rule out is to overwrite or drop, within
 /// a section, a slot that is not empty: that would drop the waker there. Empty
@@ -55,17 +55,17 @@ impl fmt::Debug for WakerSlot {
 /// outside the section, and runs the section once more where it turns out that
 /// a clone is needed and there is none yet. A task that polls again with the
 /// waker it left before is recognised by two pointers and clones nothing.
-pub struct Caller<'a> {
+pub struct Registration<'a> {
     waker: &'a Waker,
     /// The clone to leave behind; after a registration, what it displaced.
     spare: Option<Waker>,
     /// Whether `spare` is what was displaced.
     spent: bool,
-    outcome: Registration,
+    outcome: Progress,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Registration {
+pub(crate) enum Progress {
     /// The section did not ask for one.
     None,
     /// The waker stands in each slot it was asked for.
@@ -74,14 +74,14 @@ pub(super) enum Registration {
     NeedsClone,
 }
 
-impl<'a> Caller<'a> {
-    pub(super) fn new(cx: &Context<'a>, fresh: bool) -> Self {
+impl<'a> Registration<'a> {
+    pub(crate) fn new(cx: &Context<'a>, fresh: bool) -> Self {
         let waker = cx.waker();
         Self {
             waker,
             spare: fresh.then(|| waker.clone()),
             spent: false,
-            outcome: Registration::None,
+            outcome: Progress::None,
         }
     }
 
@@ -93,33 +93,33 @@ impl<'a> Caller<'a> {
         let registered = slot.0.as_ref().is_some_and(|it| it.will_wake(self.waker));
         if !registered {
             if self.spent || self.spare.is_none() {
-                self.outcome = Registration::NeedsClone;
+                self.outcome = Progress::NeedsClone;
                 return;
             }
             core::mem::swap(&mut slot.0, &mut self.spare);
             self.spent = true;
         }
-        if self.outcome == Registration::None {
-            self.outcome = Registration::Done;
+        if self.outcome == Progress::None {
+            self.outcome = Progress::Done;
         }
     }
 
-    pub(super) fn outcome(&self) -> Registration {
+    pub(crate) fn outcome(&self) -> Progress {
         self.outcome
     }
 
     /// Clones the waker for the next run of the section, and drops what the
     /// last one displaced. Outside the lock.
-    pub(super) fn prepare(&mut self) {
-        self.outcome = Registration::None;
+    pub(crate) fn prepare(&mut self) {
+        self.outcome = Progress::None;
         self.spent = false;
         self.spare = Some(self.waker.clone());
     }
 }
 
-impl fmt::Debug for Caller<'_> {
+impl fmt::Debug for Registration<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Caller").finish_non_exhaustive()
+        f.debug_struct("Registration").finish_non_exhaustive()
     }
 }
 
@@ -127,18 +127,18 @@ impl fmt::Debug for Caller<'_> {
 ///
 /// Made by [`StateLock::first_poll`](super::StateLock::first_poll).
 #[derive(Debug)]
-pub struct Newcomer<'a> {
+pub struct FirstRegistration<'a> {
     /// There until it registers.
     waker: &'a mut Option<Waker>,
 }
 
-/// That a [`Newcomer`] has left its waker: what a section needs to be pending.
+/// That a [`FirstRegistration`] has left its waker: what a section needs to be pending.
 #[derive(Debug)]
 pub struct Registered(());
 
-impl<'a> Newcomer<'a> {
+impl<'a> FirstRegistration<'a> {
     #[inline]
-    pub(super) fn new(waker: &'a mut Option<Waker>) -> Self {
+    pub(crate) fn new(waker: &'a mut Option<Waker>) -> Self {
         Self { waker }
     }
 
@@ -177,7 +177,7 @@ pub struct WakeList {
 
 /// What becomes of a waker after the section.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum After {
+pub(crate) enum After {
     Wake,
     Drop,
 }
@@ -187,7 +187,7 @@ impl WakeList {
     pub const CAPACITY: usize = 32;
 
     #[inline]
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             wakers: [const { MaybeUninit::uninit() }; Self::CAPACITY],
             discarded: 0,
@@ -237,7 +237,7 @@ impl WakeList {
 
     /// Adds a waker. There is room for it.
     #[inline]
-    pub(super) fn push(&mut self, waker: Waker, after: After) {
+    pub(crate) fn push(&mut self, waker: Waker, after: After) {
         self.room().write(waker);
         self.pushed(after);
     }
@@ -260,7 +260,7 @@ impl WakeList {
 
     /// Wakes what is due and drops the rest, in the order they came.
     #[inline]
-    pub(super) fn fire(&mut self) {
+    pub(crate) fn fire(&mut self) {
         while self.next < self.len {
             self.fire_next();
         }

@@ -30,7 +30,7 @@ use super::Instant;
 /// ```
 /// use std::sync::Arc;
 /// use std::sync::atomic::{AtomicU64, Ordering};
-/// use reveille::protocol::Native;
+/// use reveille::backend::Native;
 /// use reveille::time::{Clock, Duration, Instant, Timers};
 ///
 /// #[derive(Clone, Default)]

@@ -27,7 +27,7 @@ use core::time::Duration;
 
 use super::wheel::{Timer, Wheel};
 use super::{Instant, Sleep, Timers};
-use crate::protocol::{Backend, DefaultBackend};
+use crate::backend::{Backend, DefaultBackend};
 
 /// A queue of values, each with a delay after which it comes out.
 ///

@@ -29,7 +29,8 @@ use core::task::{Context, Poll};
 
 use super::timers::Source;
 use super::{Instant, Timers};
-use crate::protocol::{Backend, DefaultBackend, WakeList, WakerSlot};
+use crate::backend::{Backend, DefaultBackend};
+use crate::protocol::{WakeList, WakerSlot};
 
 /// A driver of [`Timers`]: fires what is due, and is woken where a nearer deadline
 /// comes up.
@@ -187,12 +188,12 @@ impl<B: Backend> Timers<B> {
     pub(super) fn turn(&self, seat: usize, cx: &mut Context<'_>) -> Option<Instant> {
         self.fire();
         let mut next = None;
-        let registered: Poll<()> = self.inner.lock.poll(cx, false, |section, caller| {
+        let registered: Poll<()> = self.inner.lock.poll(cx, false, |section, registration| {
             let state = section.state;
             next = state.wheel.next_pop();
             if let Some(seat) = &mut state.drivers.seats[seat] {
                 seat.until = next.unwrap_or(u64::MAX);
-                caller.register(&mut seat.waker);
+                registration.register(&mut seat.waker);
             }
             state.drivers.settle();
             Poll::Pending

@@ -18,7 +18,7 @@ use core::task::{Context, Poll};
 use core::time::Duration;
 
 use super::{Instant, Sleep, Timers};
-use crate::protocol::{Backend, DefaultBackend};
+use crate::backend::{Backend, DefaultBackend};
 
 /// What an [`Interval`] does when a tick is taken late.
 ///

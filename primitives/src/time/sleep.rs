@@ -22,7 +22,8 @@ use core::task::{Context, Poll};
 
 use super::wheel::Timer;
 use super::{Instant, Timers};
-use crate::protocol::{Backend, DefaultBackend, WakerSlot};
+use crate::backend::{Backend, DefaultBackend};
+use crate::protocol::WakerSlot;
 
 /// The future of [`sleep`](super::sleep) and [`sleep_until`](super::sleep_until).
 ///
@@ -221,7 +222,7 @@ impl<B: Backend> Future for Sleep<B> {
         };
         let deadline = timers.tick(*deadline);
         let mut call = false;
-        let poll = timers.inner.lock.poll(cx, fresh, |section, caller| {
+        let poll = timers.inner.lock.poll(cx, fresh, |section, registration| {
             let state = section.state;
             if deadline <= state.wheel.now() {
                 if let Stage::Waiting(timer) = core::mem::replace(stage, Stage::Told) {
@@ -237,7 +238,7 @@ impl<B: Backend> Future for Sleep<B> {
                 }
             };
             *stage = Stage::Waiting(timer);
-            caller.register(&mut state.wheel[timer]);
+            registration.register(&mut state.wheel[timer]);
             Poll::Pending
         });
         if call {

@@ -26,7 +26,7 @@ use std::thread::{self, Thread};
 use super::timers::DEFAULT_GRANULARITY;
 use super::timers::{Inner, Source};
 use super::{Clock, RealClock, Timers};
-use crate::protocol::SharedBackend;
+use crate::backend::SharedBackend;
 
 impl Timers {
     /// Timers on the real clock, driven by a thread of their own: it starts when
@@ -57,7 +57,7 @@ impl<B: SharedBackend> Timers<B> {
     /// # Examples
     ///
     /// ```
-    /// use reveille::protocol::Native;
+    /// use reveille::backend::Native;
     /// use reveille::time::{Duration, Timers};
     ///
     /// let timers = Timers::<Native>::threaded_in(Duration::from_micros(1));

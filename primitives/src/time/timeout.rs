@@ -9,7 +9,8 @@ use core::task::{Context, Poll};
 
 use super::Sleep;
 use super::error::Elapsed;
-use crate::protocol::{Backend, DefaultBackend, Within};
+use crate::backend::{Backend, DefaultBackend};
+use crate::raw::Within;
 
 /// The future of [`timeout`](super::timeout) and [`timeout_at`](super::timeout_at):
 /// answers `Ok` with the output of the future inside, or [`Elapsed`] where the

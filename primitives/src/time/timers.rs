@@ -25,7 +25,8 @@ use super::driver::Drivers;
 use super::ticks::Ticks;
 use super::wheel::{Timer, Wheel};
 use super::{Advance, Clock, Deadline, Instant, Interval, Sleep, Timeout};
-use crate::protocol::{Backend, Bits, DefaultBackend, Section, StateLock, WakeList, WakerSlot};
+use crate::backend::{Backend, DefaultBackend};
+use crate::protocol::{Bits, Section, StateLock, WakeList, WakerSlot};
 
 /// Timers: sleeps, timeouts and intervals on one clock.
 ///
@@ -99,7 +100,7 @@ impl<B: Backend> Timers<B> {
     /// # Examples
     ///
     /// ```
-    /// use reveille::protocol::Native;
+    /// use reveille::backend::Native;
     /// use reveille::time::{Duration, RealClock, Timers};
     ///
     /// let timers = Timers::<Native>::new_in(RealClock, Duration::from_micros(10));

@@ -16,7 +16,7 @@ use core::time::Duration;
 
 use super::timers::Source;
 use super::{Instant, Timers};
-use crate::protocol::{Backend, DefaultBackend};
+use crate::backend::{Backend, DefaultBackend};
 
 /// A clock that stands still until somebody moves it, with the timers that it is
 /// the time of.

@@ -10,7 +10,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reveille::protocol::{Native, Within};
+use reveille::backend::Native;
+use reveille::raw::Within;
 use reveille::time::{DelayQueue, VirtualClock};
 use reveille::{
     Barrier, Condvar, Mutex, Notify, OnceCell, OwnedRwLockUpgradableReadGuard, RwLock,
@@ -186,7 +187,7 @@ const FUTURES: &[(&str, fn())] = &[
 ];
 
 /// Parts of other futures, which are polled by them alone.
-const PARTS: [&str; 2] = ["AwaitTurn", "Deadline"];
+const PARTS: [&str; 2] = ["AcquirePermit", "Deadline"];
 
 #[test]
 fn a_dropped_future_leaves_no_waker_in_its_object() {

@@ -6,8 +6,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use reveille::backend::{Backend, Local, Native, Spin};
 use reveille::oneshot::{Receiver, Sender};
-use reveille::protocol::{Backend, Local, Native, Place, Spin};
+use reveille::raw::Storage;
 use reveille::time::{Advance, DelayQueue, Duration, Instant, Interval, Timers, VirtualClock};
 use reveille::{
     Barrier, BarrierWait, Mutex, Notify, OnceCell, OwnedMutexGuard, OwnedRwLockUpgradableReadGuard,
@@ -193,10 +194,10 @@ impl Scene {
 
 /// `Receiver`, ended by `Sender::send`.
 fn receiving<C: Channel>() -> Row {
-    struct Receives<P: Place>(Receiver<Token, P>);
-    struct Sends<P: Place>(Option<Sender<Token, P>>);
+    struct Receives<P: Storage>(Receiver<Token, P>);
+    struct Sends<P: Storage>(Option<Sender<Token, P>>);
 
-    impl<P: Place> Waiter for Receives<P> {
+    impl<P: Storage> Waiter for Receives<P> {
         fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
             Pin::new(&mut self.0)
                 .poll(cx)
@@ -210,7 +211,7 @@ fn receiving<C: Channel>() -> Row {
         }
     }
 
-    impl<P: Place> Completer for Sends<P> {
+    impl<P: Storage> Completer for Sends<P> {
         fn complete(&mut self) -> bool {
             match self.0.take() {
                 Some(tx) => tx.send(Token::new(7)).is_ok(),
@@ -239,16 +240,16 @@ fn receiving<C: Channel>() -> Row {
 
 /// `Sender::poll_closed`, ended by `Receiver::close`: the sender itself waits.
 fn closing<C: Channel>() -> Row {
-    struct Waits<P: Place>(Sender<Token, P>);
-    struct Closes<P: Place>(Receiver<Token, P>);
+    struct Waits<P: Storage>(Sender<Token, P>);
+    struct Closes<P: Storage>(Receiver<Token, P>);
 
-    impl<P: Place> Waiter for Waits<P> {
+    impl<P: Storage> Waiter for Waits<P> {
         fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
             self.0.poll_closed(cx).map(|()| End::Result)
         }
     }
 
-    impl<P: Place> Completer for Closes<P> {
+    impl<P: Storage> Completer for Closes<P> {
         fn complete(&mut self) -> bool {
             self.0.close();
             true

@@ -4,7 +4,7 @@ use std::any::TypeId;
 use std::thread;
 
 use reveille::oneshot::{self, Slot};
-use reveille::protocol::{DefaultBackend, Spin};
+use reveille::backend::{DefaultBackend, Spin};
 
 fn main() {
     assert_eq!(TypeId::of::<DefaultBackend>(), TypeId::of::<Spin>());

@@ -4,14 +4,15 @@ use std::any::type_name;
 use std::marker::PhantomData;
 use std::sync::{Mutex, PoisonError};
 
+use reveille::backend::Backend;
 use reveille::oneshot::{self, Receiver, Sender, Slot};
-use reveille::protocol::{Backend, Boxed, InSlot, Place};
+use reveille::raw::{Boxed, InSlot, Storage};
 
 /// A kind of channel: a place and a backend.
 pub(crate) trait Channel: 'static {
-    type Place: Place + 'static;
+    type Storage: Storage + 'static;
 
-    fn open<T: 'static>() -> (Sender<T, Self::Place>, Receiver<T, Self::Place>);
+    fn open<T: 'static>() -> (Sender<T, Self::Storage>, Receiver<T, Self::Storage>);
 
     /// `Heap<Native>` and the like.
     fn name() -> String {
@@ -27,7 +28,7 @@ pub(crate) trait Channel: 'static {
 pub(crate) struct Heap<B>(PhantomData<B>);
 
 impl<B: Backend> Channel for Heap<B> {
-    type Place = Boxed<B>;
+    type Storage = Boxed<B>;
 
     fn open<T: 'static>() -> (Sender<T, Boxed<B>>, Receiver<T, Boxed<B>>) {
         oneshot::channel_in()
@@ -38,7 +39,7 @@ impl<B: Backend> Channel for Heap<B> {
 pub(crate) struct Slotted<B>(PhantomData<B>);
 
 impl<B: Backend> Channel for Slotted<B> {
-    type Place = InSlot<'static, B>;
+    type Storage = InSlot<'static, B>;
 
     fn open<T: 'static>() -> (
         Sender<T, InSlot<'static, B>>,

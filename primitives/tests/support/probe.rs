@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Waker};
 
-use reveille::protocol::{Hooks, hooked};
+use reveille::backend::{Hooks, hooked};
 
 /// What can be done with a waker: each is a call of foreign code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

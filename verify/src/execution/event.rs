@@ -1,6 +1,7 @@
 //! Events: what happens in an execution, recorded only while it is replayed.
 
-use reveille::protocol::{Bits, Passage};
+use reveille::backend::Passage;
+use reveille::protocol::Bits;
 
 use crate::subject::step::Hook;
 

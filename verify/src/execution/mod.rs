@@ -30,7 +30,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Context, Poll, Waker};
 
-use reveille::protocol::{Bits, Hooks, Observer, Park, Passage, hooked};
+use reveille::backend::{Hooks, Observer, Park, Passage, hooked};
+use reveille::protocol::Bits;
 
 use crate::execution::event::{Event, What};
 use crate::subject::spec::ValueId;

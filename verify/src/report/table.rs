@@ -4,7 +4,8 @@
 use std::fmt::Write as _;
 
 use comfy_table::{ContentArrangement, Table, presets};
-use reveille::protocol::{Bits, Passage};
+use reveille::backend::Passage;
+use reveille::protocol::Bits;
 
 use crate::execution::event::{Event, What};
 use crate::subject::role::Role;

@@ -15,7 +15,7 @@ pub(crate) mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reveille::protocol::{Loom, LoomWord, Native, Observed, Shuttle};
+use reveille::backend::{Loom, LoomWord, Native, Observed, Shuttle};
 
 use crate::engine::{self, Explored, Failure, Job, Limits};
 use crate::execution::{Probe, Unwatched};

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use reveille::mutex::LockOwned;
-use reveille::protocol::{Bits, BlockingBackend};
+use reveille::backend::BlockingBackend;
+use reveille::protocol::Bits;
 use reveille::{Mutex, OwnedMutexGuard};
 
 use crate::run::entry::SpecimenEntry;

@@ -4,7 +4,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use reveille::protocol::{Bits, BlockingBackend};
+use reveille::backend::BlockingBackend;
+use reveille::protocol::Bits;
 
 use crate::run::entry::SpecimenEntry;
 use crate::specimens::permits::{Fault, Permits};

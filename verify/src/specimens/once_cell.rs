@@ -9,7 +9,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use reveille::protocol::{Bits, BlockingBackend, StateLock};
+use reveille::backend::BlockingBackend;
+use reveille::protocol::{Bits, StateLock};
 
 use crate::run::entry::SpecimenEntry;
 use crate::specimens::support::{asymmetric, wake_all};

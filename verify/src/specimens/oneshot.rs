@@ -8,7 +8,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use reveille::protocol::{Bits, BlockingBackend, StateLock, Witness};
+use reveille::backend::BlockingBackend;
+use reveille::protocol::{Bits, StateLock};
+use reveille::raw::Witness;
 
 use crate::run::entry::SpecimenEntry;
 use crate::subject::role::Role;

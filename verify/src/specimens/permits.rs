@@ -10,7 +10,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use reveille::protocol::{Bits, BlockingBackend, StateLock};
+use reveille::backend::BlockingBackend;
+use reveille::protocol::{Bits, StateLock};
 
 use crate::specimens::support::wake_all;
 

@@ -3,7 +3,8 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use reveille::protocol::{Bits, BlockingBackend};
+use reveille::backend::BlockingBackend;
+use reveille::protocol::Bits;
 
 use crate::run::entry::SpecimenEntry;
 use crate::specimens::permits::{BoxedRet, Fault, Permits};

@@ -5,7 +5,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::task::Poll;
 
-use reveille::protocol::{Bits, BlockingBackend};
+use reveille::backend::BlockingBackend;
+use reveille::protocol::Bits;
 
 use crate::run::entry::SpecimenEntry;
 use crate::specimens::timers::{Fault, Timers};

@@ -6,7 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
-use reveille::protocol::{Bits, BlockingBackend, StateLock, WakerSlot, Witness};
+use reveille::backend::BlockingBackend;
+use reveille::protocol::{Bits, StateLock, WakerSlot};
+use reveille::raw::Witness;
 
 use crate::run::entry::SpecimenEntry;
 use crate::subject::plan::{Mode, Plan, Profile};
@@ -174,12 +176,12 @@ impl<B: BlockingBackend> Task<B> {
             }
         }
         let looks = !self.is(Fault::LooksThenParks);
-        self.queue.poll(cx, false, |section, caller| {
+        self.queue.poll(cx, false, |section, registration| {
             if looks && section.state.scheduled > 0 {
                 section.state.scheduled -= 1;
                 return Poll::Ready(());
             }
-            caller.register(&mut section.state.runner);
+            registration.register(&mut section.state.runner);
             Poll::Pending
         })
     }

@@ -6,7 +6,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use reveille::protocol::{Bits, BlockingBackend};
+use reveille::backend::BlockingBackend;
+use reveille::protocol::Bits;
 
 use crate::run::entry::SpecimenEntry;
 use crate::specimens::permits::{self, Acquire, Permits};

@@ -13,7 +13,8 @@ use std::hash::Hash;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use reveille::protocol::{Bits, BlockingBackend, Native};
+use reveille::backend::{BlockingBackend, Native};
+use reveille::protocol::Bits;
 
 use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::role::Role;

@@ -4,7 +4,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use reveille::Barrier;
-use reveille::protocol::{Bits, BlockingBackend};
+use reveille::backend::BlockingBackend;
+use reveille::protocol::Bits;
 
 use crate::run::entry::{
     Absent::{Constant, Creates, Locations},

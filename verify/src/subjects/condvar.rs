@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use reveille::protocol::BlockingBackend;
+use reveille::backend::BlockingBackend;
 use reveille::{Condvar, Mutex, OwnedMutexGuard};
 
 use crate::run::entry::{

@@ -7,7 +7,7 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-use reveille::protocol::BlockingBackend;
+use reveille::backend::BlockingBackend;
 use reveille::time::{DelayQueue, Expired, Key, VirtualClock};
 
 use crate::run::entry::{

@@ -9,7 +9,8 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use reveille::protocol::{Bits, BlockingBackend, StateLock, WakerSlot};
+use reveille::backend::BlockingBackend;
+use reveille::protocol::{Bits, StateLock, WakerSlot};
 use reveille::time::{Clock, Instant, Timers};
 
 use crate::run::entry::{SubjectEntry, Surface};
@@ -102,12 +103,12 @@ impl<B: BlockingBackend> Hand<B> {
 
     /// Ready when the clock shows that time.
     fn poll_reached(&self, time: u64, cx: &mut Context<'_>) -> Poll<()> {
-        self.0.poll(cx, false, |section, caller| {
+        self.0.poll(cx, false, |section, registration| {
             if time <= shown(*section.bits) {
                 return Poll::Ready(());
             }
             section.state.at = time;
-            caller.register(&mut section.state.sleeper);
+            registration.register(&mut section.state.sleeper);
             Poll::Pending
         })
     }

@@ -6,7 +6,7 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-use reveille::protocol::BlockingBackend;
+use reveille::backend::BlockingBackend;
 use reveille::time::{Interval, MissedTickBehavior, VirtualClock};
 
 use crate::run::entry::{

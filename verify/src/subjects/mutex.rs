@@ -8,7 +8,9 @@
 use std::sync::Arc;
 
 use reveille::mutex::{OwnedMappedMutexGuard, OwnedMutexGuard};
-use reveille::protocol::{Bits, BlockingBackend, describe_permits};
+use reveille::backend::BlockingBackend;
+use reveille::protocol::Bits;
+use reveille::raw::describe_permits;
 use reveille::{Mutex, MutexGuard};
 
 use crate::run::entry::{
@@ -53,7 +55,7 @@ const SURFACE: Surface = Surface::Sources(&[Source {
         ("new_in", Creates),
         ("try_map", SameAs("map")),
         ("waiters", Locations),
-        ("with_bound", Creates),
+        ("with_max_barges", Creates),
     ],
 }]);
 

@@ -4,7 +4,8 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use reveille::Notify;
-use reveille::protocol::{Bits, BlockingBackend, StateLock};
+use reveille::backend::BlockingBackend;
+use reveille::protocol::{Bits, StateLock};
 
 use crate::run::entry::{
     Absent::{Creates, Locations, SameAs},

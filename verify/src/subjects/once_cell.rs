@@ -5,7 +5,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use reveille::protocol::{Bits, BlockingBackend, SETTLED};
+use reveille::backend::BlockingBackend;
+use reveille::protocol::Bits;
+use reveille::raw::INITIALIZED;
 use reveille::{OnceCell, SetError};
 
 use crate::run::entry::{
@@ -226,7 +228,7 @@ impl<B: BlockingBackend> Subject for OnceCellOn<B> {
     }
 
     fn describe(&self, bits: Bits) -> String {
-        match (bits.contains(SETTLED), bits.without(SETTLED) != Bits::EMPTY) {
+        match (bits.contains(INITIALIZED), bits.without(INITIALIZED) != Bits::EMPTY) {
             (false, false) => "empty",
             (false, true) => "busy",
             (true, false) => "set",

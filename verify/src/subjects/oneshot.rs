@@ -6,7 +6,9 @@ use std::pin::Pin;
 
 use reveille::oneshot::error::{RecvError, TryRecvError};
 use reveille::oneshot::{Receiver, Sender, channel_in};
-use reveille::protocol::{Backend, Bits, BlockingBackend, Boxed, Handoff};
+use reveille::backend::{Backend, BlockingBackend};
+use reveille::protocol::Bits;
+use reveille::raw::{Boxed, Handoff};
 
 use crate::run::entry::{
     Absent::{Creates, SameAs},

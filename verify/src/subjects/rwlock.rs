@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use reveille::protocol::{Bits, BlockingBackend, describe_permits};
+use reveille::backend::BlockingBackend;
+use reveille::protocol::Bits;
+use reveille::raw::describe_permits;
 use reveille::{
     OwnedRwLockMappedWriteGuard, OwnedRwLockReadGuard, OwnedRwLockUpgradableReadGuard,
     OwnedRwLockWriteGuard, RwLock,

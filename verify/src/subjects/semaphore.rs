@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use reveille::protocol::{Bits, BlockingBackend, describe_permits};
+use reveille::backend::BlockingBackend;
+use reveille::protocol::Bits;
+use reveille::raw::describe_permits;
 use reveille::semaphore::{OwnedSemaphorePermit, TryAcquireError};
 use reveille::{AcquireError, Semaphore};
 
@@ -56,7 +58,7 @@ const SURFACE: Surface = Surface::Sources(&[Source {
         ("try_acquire_many_owned", SameAs("try_acquire_many")),
         ("try_acquire_owned", SameAs("try_acquire")),
         ("waiters", Locations),
-        ("with_bound", Creates),
+        ("with_max_barges", Creates),
     ],
 }]);
 

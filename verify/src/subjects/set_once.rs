@@ -4,7 +4,9 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use reveille::SetOnce;
-use reveille::protocol::{Bits, BlockingBackend, SETTLED};
+use reveille::backend::BlockingBackend;
+use reveille::protocol::Bits;
+use reveille::raw::INITIALIZED;
 
 use crate::run::entry::{
     Absent::{Creates, Exclusive, Locations},
@@ -103,7 +105,7 @@ pub(crate) fn role() -> Role<Op> {
 
 /// The bits of what is settled, for people.
 pub(crate) fn describe(bits: Bits) -> String {
-    match bits.contains(SETTLED) {
+    match bits.contains(INITIALIZED) {
         true => "set",
         false => "empty",
     }

@@ -7,7 +7,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 
-use reveille::protocol::BlockingBackend;
+use reveille::backend::BlockingBackend;
 use reveille::time::{Sleep, VirtualClock};
 
 use crate::run::entry::{

@@ -7,7 +7,8 @@
 
 use std::sync::Arc;
 
-use reveille::protocol::{Bits, BlockingBackend, StateLock};
+use reveille::backend::BlockingBackend;
+use reveille::protocol::{Bits, StateLock};
 
 use crate::run::entry::{SubjectEntry, Surface};
 use crate::subject::plan::Bound;

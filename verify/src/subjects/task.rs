@@ -1,4 +1,4 @@
-//! `reveille::protocol::task`: what every executor of the suite runs.
+//! `reveille::raw::task`: what every executor of the suite runs.
 //!
 //! ```text
 //!   ender ──abort, cancel──▶ ┌──────┐ ◀──wakes── gate ◀──open, wake── waker
@@ -16,10 +16,9 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use reveille::protocol::{
-    Abort, Bits, BlockingBackend, Description, Failure, Held, Join, Ran, Runnable, Schedule,
-    StateLock, WakerSlot, task,
-};
+use reveille::backend::BlockingBackend;
+use reveille::protocol::{Bits, StateLock, WakerSlot};
+use reveille::raw::{Abort, Description, Failure, Held, Join, Ran, Runnable, Schedule, task};
 
 use crate::run::entry::{SubjectEntry, Surface};
 use crate::subject::plan::Bound;
@@ -35,9 +34,9 @@ pub(crate) fn entries() -> Vec<SubjectEntry> {
     vec![
         SubjectEntry::new(
             "task",
-            "reveille::protocol::task: run, woken, joined, aborted, cancelled",
+            "reveille::raw::task: run, woken, joined, aborted, cancelled",
             Tasks,
-            Surface::Other("the operations of `protocol::task`, by which executors are built"),
+            Surface::Other("the operations of `raw::task`, by which executors are built"),
         )
         .in_group("executor"),
     ]
@@ -209,11 +208,11 @@ impl<B: BlockingBackend> Gate<B> {
     }
 
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Value> {
-        self.0.poll(cx, false, |section, caller| {
+        self.0.poll(cx, false, |section, registration| {
             match section.state.value.take() {
                 Some(value) => Poll::Ready(value),
                 None => {
-                    caller.register(&mut section.state.waker);
+                    registration.register(&mut section.state.waker);
                     Poll::Pending
                 }
             }
@@ -253,11 +252,11 @@ impl<B: BlockingBackend> Queue<B> {
     }
 
     fn poll_pop(&self, cx: &mut Context<'_>) -> Poll<Runnable<B>> {
-        self.0.poll(cx, false, |section, caller| {
+        self.0.poll(cx, false, |section, registration| {
             match section.state.runnables.pop_front() {
                 Some(runnable) => Poll::Ready(runnable),
                 None => {
-                    caller.register(&mut section.state.runner);
+                    registration.register(&mut section.state.runner);
                     Poll::Pending
                 }
             }

@@ -4,7 +4,7 @@
 //! "The deadline passes now" is one more operation, `advance`, and interleaves
 //! with all others.
 
-use reveille::protocol::BlockingBackend;
+use reveille::backend::BlockingBackend;
 use reveille::time::{Advance, Duration, Instant, VirtualClock};
 
 use crate::subject::plan::Bound;

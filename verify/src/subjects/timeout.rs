@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use reveille::oneshot::error::{RecvError, TryRecvError};
 use reveille::oneshot::{Receiver, Sender, channel_in};
-use reveille::protocol::{BlockingBackend, Boxed};
+use reveille::backend::BlockingBackend;
+use reveille::raw::Boxed;
 use reveille::time::VirtualClock;
 use reveille::time::error::Elapsed;
 use reveille::{Mutex, Notify, OwnedMutexGuard, Semaphore};

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use reveille::protocol::Native;
+use reveille::backend::Native;
 
 use super::numbers;
 use crate::judge::erased::{AnySubject, erase};

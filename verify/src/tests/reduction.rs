@@ -8,7 +8,8 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-use reveille::protocol::{Bits, BlockingBackend, Loom, Observed, Shuttle, StateLock, WakerSlot};
+use reveille::backend::{BlockingBackend, Loom, Observed, Shuttle};
+use reveille::protocol::{Bits, StateLock, WakerSlot};
 
 use crate::engine::{self, Explored, Job, Limits};
 use crate::execution::Probe;
@@ -82,9 +83,9 @@ impl<B: BlockingBackend> Shared<B> {
     }
 
     fn poll_wait(&self, who: usize, cx: &mut Context<'_>) -> Poll<usize> {
-        self.locks[0].poll(cx, true, |section, caller| match section.bits.get() {
+        self.locks[0].poll(cx, true, |section, registration| match section.bits.get() {
             0 => {
-                caller.register(&mut section.state[who]);
+                registration.register(&mut section.state[who]);
                 Poll::Pending
             }
             count => Poll::Ready(count),

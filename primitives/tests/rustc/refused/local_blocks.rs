@@ -1,7 +1,7 @@
 //! On one thread nobody could end the wait.
 // error: E0277
 use reveille::oneshot;
-use reveille::protocol::{Local, Spin};
+use reveille::backend::{Local, Spin};
 
 fn main() {
     #[cfg(refused)]

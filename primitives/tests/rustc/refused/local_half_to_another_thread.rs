@@ -1,7 +1,7 @@
 //! A channel over `Local` is one thread's.
 // error: E0277
 use reveille::oneshot;
-use reveille::protocol::{Local, Spin};
+use reveille::backend::{Local, Spin};
 
 fn main() {
     #[cfg(refused)]

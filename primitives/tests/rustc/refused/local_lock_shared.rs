@@ -1,6 +1,7 @@
 //! A lock of one thread is not shared by two.
 // error: E0277
-use reveille::protocol::{Bits, Local, Spin, StateLock};
+use reveille::backend::{Local, Spin};
+use reveille::protocol::{Bits, StateLock};
 
 fn main() {
     #[cfg(refused)]

@@ -2,11 +2,11 @@
 // error: E0624
 use std::task::{Context, Waker};
 
-use reveille::protocol::Caller;
+use reveille::protocol::Registration;
 
 fn main() {
     let _cx = Context::from_waker(Waker::noop());
-    let _caller: Option<Caller<'_>> = None;
+    let _caller: Option<Registration<'_>> = None;
     #[cfg(refused)]
-    let _caller = Caller::new(&_cx, true);
+    let _caller = Registration::new(&_cx, true);
 }

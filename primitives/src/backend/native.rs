@@ -7,8 +7,9 @@ use std::thread::Thread;
 
 use parking_lot_core::{DEFAULT_PARK_TOKEN, DEFAULT_UNPARK_TOKEN, ParkResult};
 
-use super::word::{Atomics, Lot, WordLock};
-use super::{Backend, Bits, BlockingBackend, Park, SharedBackend, StateLock};
+use super::word::{Atomics, ParkingLot, WordLock};
+use super::{Backend, BlockingBackend, Park, SharedBackend};
+use crate::protocol::{Bits, StateLock};
 
 /// The backend for threads, and the default.
 ///
@@ -38,7 +39,7 @@ impl<S> StateLock<S, Native> {
     pub const fn const_new(bits: Bits, state: S) -> Self {
         Self::from_raw(WordLock::from_parts(
             AtomicUsize::new(bits.to_word()),
-            StdLot,
+            StdParkingLot,
             UnsafeCell::new(state),
         ))
     }
@@ -53,7 +54,7 @@ pub struct StdAtomics;
 unsafe impl Atomics for StdAtomics {
     type Word = AtomicUsize;
     type Cell<T> = UnsafeCell<T>;
-    type Lot = StdLot;
+    type ParkingLot = StdParkingLot;
     const SPINS: u32 = 10;
 
     #[inline]
@@ -70,9 +71,9 @@ unsafe impl Atomics for StdAtomics {
 
 /// The process-wide parking lot, keyed by the address of the word.
 #[derive(Debug)]
-pub struct StdLot;
+pub struct StdParkingLot;
 
-impl Lot<AtomicUsize> for StdLot {
+impl ParkingLot<AtomicUsize> for StdParkingLot {
     #[inline]
     fn new() -> Self {
         Self
@@ -121,7 +122,7 @@ impl StdPark {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use reveille::protocol::{Park, StdPark};
+    /// use reveille::backend::{Park, StdPark};
     ///
     /// let park = StdPark::new();
     /// park.unpark();

@@ -7,7 +7,8 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use super::{Backend, Bits, BlockingBackend, Park, RawStateLock, SharedBackend};
+use super::{Backend, BlockingBackend, Park, RawStateLock, SharedBackend};
+use crate::protocol::Bits;
 
 /// The backend `B`, with `O` told of every section.
 #[derive(Debug)]
@@ -76,13 +77,13 @@ pub struct ObservedLock<L, O: Observer> {
 }
 
 /// Tells of the end of a section also where a panic ends it.
-struct Within<'a, O: Observer> {
+struct InSection<'a, O: Observer> {
     visit: &'a mut O::Visit,
     before: Bits,
     after: Bits,
 }
 
-impl<'a, O: Observer> Within<'a, O> {
+impl<'a, O: Observer> InSection<'a, O> {
     fn new(visit: &'a mut O::Visit, before: Bits) -> Self {
         O::enter(visit);
         Self {
@@ -93,7 +94,7 @@ impl<'a, O: Observer> Within<'a, O> {
     }
 }
 
-impl<O: Observer> Drop for Within<'_, O> {
+impl<O: Observer> Drop for InSection<'_, O> {
     fn drop(&mut self) {
         O::leave(self.visit, self.before, self.after);
     }
@@ -121,7 +122,7 @@ unsafe impl<S, L: RawStateLock<S>, O: Observer> RawStateLock<S> for ObservedLock
     fn update(&self, mut f: impl FnMut(Bits) -> Option<Bits>) -> Result<Bits, Bits> {
         let mut visit = self.approach(Passage::Update);
         self.lock.update(|bits| {
-            let mut within = Within::<O>::new(&mut visit, bits);
+            let mut within = InSection::<O>::new(&mut visit, bits);
             let new = f(bits);
             within.after = new.unwrap_or(bits);
             new
@@ -132,7 +133,7 @@ unsafe impl<S, L: RawStateLock<S>, O: Observer> RawStateLock<S> for ObservedLock
         let mut visit = self.approach(Passage::Update);
         let result = self.lock.exchange(old, new);
         let found = result.err().unwrap_or(old);
-        let mut within = Within::<O>::new(&mut visit, found);
+        let mut within = InSection::<O>::new(&mut visit, found);
         if result.is_ok() {
             within.after = new;
         }
@@ -143,7 +144,7 @@ unsafe impl<S, L: RawStateLock<S>, O: Observer> RawStateLock<S> for ObservedLock
     fn with<R>(&self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
         let mut visit = self.approach(Passage::With);
         self.lock.with(|bits, state| {
-            let mut within = Within::<O>::new(&mut visit, *bits);
+            let mut within = InSection::<O>::new(&mut visit, *bits);
             let result = f(bits, state);
             within.after = *bits;
             result
@@ -153,7 +154,7 @@ unsafe impl<S, L: RawStateLock<S>, O: Observer> RawStateLock<S> for ObservedLock
     fn load(&self) -> Bits {
         let mut visit = self.approach(Passage::Load);
         let bits = self.lock.load();
-        drop(Within::<O>::new(&mut visit, bits));
+        drop(InSection::<O>::new(&mut visit, bits));
         bits
     }
 
@@ -161,7 +162,7 @@ unsafe impl<S, L: RawStateLock<S>, O: Observer> RawStateLock<S> for ObservedLock
         let mut visit = self.approach(Passage::Store);
         // SAFETY: the caller's promise is the one asked for.
         unsafe { self.lock.store(bits) };
-        drop(Within::<O>::new(&mut visit, bits));
+        drop(InSection::<O>::new(&mut visit, bits));
     }
 
     fn get_mut<R>(&mut self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {

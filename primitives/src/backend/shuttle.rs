@@ -6,7 +6,8 @@ use std::sync::PoisonError;
 use shuttle::sync::{Condvar, Mutex};
 
 use super::stepped::SteppedBits;
-use super::{Backend, Bits, BlockingBackend, Park, RawStateLock, SharedBackend};
+use super::{Backend, BlockingBackend, Park, RawStateLock, SharedBackend};
+use crate::protocol::Bits;
 
 /// The backend that shuttle explores. Every ordering is sequentially
 /// consistent there, and cells are not watched: those are loom's part.

@@ -1,18 +1,18 @@
 //! Counted permits: the core of the semaphore, and of every lock.
 //!
 //! ```text
-//!   bits = permits ‖ overtakes ‖ flags        flags: QUEUED, CLOSED, WOKEN, DEBT
+//!   bits = permits ‖ barges ‖ flags        flags: QUEUED, CLOSED, WOKEN, DEBT
 //!
 //!   acquire ──enough, nobody queued────────▶ taken: one compare-exchange
-//!      │    ──enough, overtakes < bound────▶ taken, one overtake more: likewise
+//!      │    ──enough, barges < bound────▶ taken, one barge more: likewise
 //!      └──▶ queued ──granted by a release──▶ called, the grant in its entry
 //!             └──woken as the first (WOKEN), and finds enough─▶ taken
 //! ```
 //!
 //! *Fairness is a bound.* With a bound of 0 a release hands permits to those
-//! who are queued, in order, and nobody overtakes. With a bound of `K` it leaves
+//! who are queued, in order, and nobody barges. With a bound of `K` it leaves
 //! the permits where whoever comes first can take them and wakes the first in
-//! the queue to try; but the first is overtaken at most `K` times: then newcomers
+//! the queue to try; but the first is barged past at most `K` times: then newcomers
 //! queue, and the release hands over. A bound is not a clock, so it can be
 //! checked.
 //!
@@ -26,9 +26,11 @@
 
 use core::task::{Context, Poll};
 
+use super::CallerLocation;
+use crate::backend::Backend;
 #[cfg(not(loom))]
-use super::DefaultBackend;
-use super::{Backend, Bits, Section, Site, StateLock, Waiter, Waiters, WakeList};
+use crate::backend::DefaultBackend;
+use crate::protocol::{Bits, Section, StateLock, Waiter, Waiters, WakeList};
 
 const QUEUED: Bits = Bits::new(1);
 const CLOSED: Bits = Bits::new(1 << 1);
@@ -36,21 +38,25 @@ const CLOSED: Bits = Bits::new(1 << 1);
 const WOKEN: Bits = Bits::new(1 << 2);
 /// Permits are owed: the next to be released are forgotten.
 const DEBT: Bits = Bits::new(1 << 3);
-const OVERTAKE: usize = 1 << 4;
+const BARGE: usize = 1 << 4;
 /// The largest bound: what is left of the word is permits.
-const MAX_BOUND: u16 = if usize::BITS < 64 { 0x3ff } else { u16::MAX };
-const OVERTAKES: usize = MAX_BOUND as usize * OVERTAKE;
-const PERMIT: usize = OVERTAKES + OVERTAKE;
+const MAX_BARGES: u16 = if usize::BITS < 64 { 0x3ff } else { u16::MAX };
+const BARGES: usize = MAX_BARGES as usize * BARGE;
+const PERMIT: usize = BARGES + BARGE;
 
 /// Permits, with a queue of those who wait for some.
 pub struct Permits<B: Backend> {
     lock: StateLock<Queue, B>,
-    /// How often the first in the queue may be overtaken.
-    bound: u16,
+    /// How often the first in the queue may be barged past.
+    max_barges: u16,
 }
 
-const fn at_most(bound: u16) -> u16 {
-    if bound < MAX_BOUND { bound } else { MAX_BOUND }
+const fn clamp_barges(max_barges: u16) -> u16 {
+    if max_barges < MAX_BARGES {
+        max_barges
+    } else {
+        MAX_BARGES
+    }
 }
 
 #[derive(Debug)]
@@ -67,7 +73,7 @@ impl Queue {
     };
 
     /// Takes permits back: what is owed of them is forgotten.
-    fn give_back(&mut self, bits: &mut Bits, mut permits: usize) {
+    fn return_permits(&mut self, bits: &mut Bits, mut permits: usize) {
         if bits.contains(DEBT) {
             let paid = permits.min(self.debt);
             self.debt -= paid;
@@ -157,8 +163,8 @@ fn count(bits: Bits) -> usize {
 }
 
 #[inline]
-fn overtakes(bits: Bits) -> usize {
-    (bits.get() & OVERTAKES) / OVERTAKE
+fn barges(bits: Bits) -> usize {
+    (bits.get() & BARGES) / BARGE
 }
 
 /// Panics rather than wraps: by adding permits while others are out, there can
@@ -177,10 +183,10 @@ fn take(bits: &mut Bits, permits: usize) {
     *bits = Bits::fitting(bits.get() - permits * PERMIT);
 }
 
-/// The queue has another first: nobody has overtaken it, and it is not woken.
+/// The queue has another first: nobody has barged past it, and it is not woken.
 #[inline]
 fn new_first(bits: &mut Bits) {
-    *bits = bits.without(Bits::new(OVERTAKES | WOKEN.get()));
+    *bits = bits.without(Bits::new(BARGES | WOKEN.get()));
 }
 
 /// The queue is empty.
@@ -190,18 +196,18 @@ fn none_queued(bits: &mut Bits) {
     new_first(bits);
 }
 
-/// One overtake more, of which there are fewer than the bound.
+/// One barge more, of which there are fewer than the bound.
 #[inline]
-fn overtake(bits: &mut Bits) {
-    *bits = Bits::fitting(bits.get() + OVERTAKE);
+fn barge(bits: &mut Bits) {
+    *bits = Bits::fitting(bits.get() + BARGE);
 }
 
 #[cfg(not(loom))]
 impl Permits<DefaultBackend> {
-    pub(crate) const fn const_new(permits: usize, bound: u16) -> Self {
+    pub(crate) const fn const_new(permits: usize, max_barges: u16) -> Self {
         Self {
             lock: StateLock::<_, DefaultBackend>::const_new(start(permits), Queue::EMPTY),
-            bound: at_most(bound),
+            max_barges: clamp_barges(max_barges),
         }
     }
 }
@@ -213,8 +219,8 @@ impl Permits<DefaultBackend> {
 /// Those of writing.
 pub fn describe_permits(bits: Bits, f: &mut dyn core::fmt::Write) -> core::fmt::Result {
     write!(f, "{} free", count(bits))?;
-    if overtakes(bits) > 0 {
-        write!(f, ", {} overtakes", overtakes(bits))?;
+    if barges(bits) > 0 {
+        write!(f, ", {} barges", barges(bits))?;
     }
     for (flag, name) in [
         (QUEUED, "queued"),
@@ -238,10 +244,10 @@ impl<B: Backend> Permits<B> {
     /// # Panics
     ///
     /// Panics where there are more than [`MAX`](Self::MAX).
-    pub(crate) fn new_in(permits: usize, bound: u16) -> Self {
+    pub(crate) fn new_in(permits: usize, max_barges: u16) -> Self {
         Self {
             lock: StateLock::new_in(start(permits), Queue::EMPTY),
-            bound: at_most(bound),
+            max_barges: clamp_barges(max_barges),
         }
     }
 
@@ -260,7 +266,7 @@ impl<B: Backend> Permits<B> {
         self.lock.with(|section| {
             (
                 section.state.waiters.queued(),
-                section.state.waiters.called(),
+                section.state.waiters.notified(),
             )
         })
     }
@@ -273,27 +279,27 @@ impl<B: Backend> Permits<B> {
 
     /// Takes permits without waiting: one compare-exchange.
     #[inline]
-    pub(crate) fn try_take(&self, request: Request) -> Result<usize, Refused> {
-        self.take_free(request)
-            .or_else(|found| self.overtake(found, request))
+    pub(crate) fn try_acquire(&self, request: Request) -> Result<usize, Refused> {
+        self.acquire_free(request)
+            .or_else(|found| self.barge(found, request))
     }
 
-    /// As [`try_take`](Self::try_take), for all permits there are.
+    /// As [`try_acquire`](Self::try_acquire), for all permits there are.
     #[inline]
-    pub(crate) fn try_take_all(&self, all: usize) -> Result<usize, Refused> {
-        self.take_all_free(all)
-            .or_else(|found| self.overtake(found, Request::exactly(all)))
+    pub(crate) fn try_acquire_all(&self, all: usize) -> Result<usize, Refused> {
+        self.acquire_all_free(all)
+            .or_else(|found| self.barge(found, Request::exactly(all)))
     }
 
-    /// As [`try_take`](Self::try_take), so many before all others.
-    pub(crate) fn try_take_urgently(&self, permits: usize) -> Result<usize, Refused> {
-        self.overtake_slow(Request::exactly(permits), true)
+    /// As [`try_acquire`](Self::try_acquire), so many before all others.
+    pub(crate) fn try_acquire_priority(&self, permits: usize) -> Result<usize, Refused> {
+        self.barge_slow(Request::exactly(permits), true)
             .map_err(refused)
     }
 
     /// Takes permits that nobody waits for, or answers with the bits found.
     #[inline]
-    fn take_free(&self, Request { least, most }: Request) -> Result<usize, Bits> {
+    fn acquire_free(&self, Request { least, most }: Request) -> Result<usize, Bits> {
         let taken = |bits: Bits| count(bits).min(most);
         let result = self.lock.update(|bits| {
             let free = !bits.intersects(QUEUED | CLOSED) && taken(bits) >= least;
@@ -306,28 +312,28 @@ impl<B: Backend> Permits<B> {
     /// nothing else is the case, or answers with the bits found: one
     /// compare-exchange, without a look before.
     #[inline]
-    fn take_all_free(&self, all: usize) -> Result<usize, Bits> {
+    fn acquire_all_free(&self, all: usize) -> Result<usize, Bits> {
         self.lock.exchange(free(all), Bits::EMPTY).map(|()| all)
     }
 
     /// Takes permits without waiting, whoever else waits for some, as far as the
     /// bound allows; does not try where the bits found tell that it is in vain.
     #[inline]
-    fn overtake(&self, found: Bits, request: Request) -> Result<usize, Refused> {
+    fn barge(&self, found: Bits, request: Request) -> Result<usize, Refused> {
         let result = match count(found) < request.least {
             true => Err(found),
-            false => self.overtake_slow(request, false),
+            false => self.barge_slow(request, false),
         };
         result.map_err(refused)
     }
 
     #[cold]
     #[inline(never)]
-    fn overtake_slow(&self, request: Request, urgent: bool) -> Result<usize, Bits> {
+    fn barge_slow(&self, request: Request, priority: bool) -> Result<usize, Bits> {
         let mut taken = 0;
         let result = self.lock.update(|bits| {
             let mut bits = bits;
-            taken = self.takes(&mut bits, request, urgent)?;
+            taken = self.try_assign(&mut bits, request, priority)?;
             Some(bits)
         });
         result.map(|_| taken)
@@ -343,19 +349,19 @@ impl<B: Backend> Permits<B> {
     }
 
     /// What somebody who is not queued takes, if anything.
-    fn takes(&self, bits: &mut Bits, request: Request, urgent: bool) -> Option<usize> {
+    fn try_assign(&self, bits: &mut Bits, request: Request, priority: bool) -> Option<usize> {
         let queued = bits.contains(QUEUED);
         let free = count(*bits);
         if bits.contains(CLOSED) || free < request.least {
             return None;
         }
         let taken = free.min(request.most);
-        if queued && taken > 0 && !urgent {
-            if overtakes(*bits) >= usize::from(self.bound) {
+        if queued && taken > 0 && !priority {
+            if barges(*bits) >= usize::from(self.max_barges) {
                 // Whoever is content with none has none, and need not queue.
                 return (request.least == 0).then_some(0);
             }
-            overtake(bits);
+            barge(bits);
         }
         take(bits, taken);
         Some(taken)
@@ -393,8 +399,8 @@ impl<B: Backend> Permits<B> {
         let mut released = permits;
         self.lock.rounds(|section| {
             let Section { bits, state, wakes } = section;
-            state.give_back(bits, core::mem::take(&mut released));
-            self.serve(bits, &mut state.waiters, wakes)
+            state.return_permits(bits, core::mem::take(&mut released));
+            self.assign(bits, &mut state.waiters, wakes)
         });
     }
 
@@ -404,7 +410,7 @@ impl<B: Backend> Permits<B> {
         !bits.intersects(QUEUED | DEBT)
             || (bits.contains(QUEUED | WOKEN)
                 && !bits.contains(DEBT)
-                && overtakes(bits) < usize::from(self.bound))
+                && barges(bits) < usize::from(self.max_barges))
     }
 
     /// Adds permits.
@@ -423,9 +429,9 @@ impl<B: Backend> Permits<B> {
                     refused = Some(free);
                     return false;
                 }
-                state.give_back(bits, permits);
+                state.return_permits(bits, permits);
             }
-            self.serve(bits, &mut state.waiters, wakes)
+            self.assign(bits, &mut state.waiters, wakes)
         });
         refused.map_or(Ok(()), Err)
     }
@@ -464,7 +470,7 @@ impl<B: Backend> Permits<B> {
             |Section { bits, state, .. }| {
                 bits.insert(CLOSED);
                 none_queued(bits);
-                ((), state.waiters.call_all())
+                ((), state.waiters.notify_all())
             },
         );
     }
@@ -472,17 +478,22 @@ impl<B: Backend> Permits<B> {
     /// Grants what can be granted, in order, and answers whether to go on in
     /// another section: more wakers are due than one lets go.
     #[inline]
-    fn serve(&self, bits: &mut Bits, waiters: &mut Waiters<Request>, wakes: &mut WakeList) -> bool {
+    fn assign(
+        &self,
+        bits: &mut Bits,
+        waiters: &mut Waiters<Request>,
+        wakes: &mut WakeList,
+    ) -> bool {
         match waiters.is_empty() {
             true => {
                 none_queued(bits);
                 false
             }
-            false => self.serve_queued(bits, waiters, wakes),
+            false => self.assign_queued(bits, waiters, wakes),
         }
     }
 
-    fn serve_queued(
+    fn assign_queued(
         &self,
         bits: &mut Bits,
         waiters: &mut Waiters<Request>,
@@ -493,7 +504,7 @@ impl<B: Backend> Permits<B> {
             if count(*bits) < least {
                 return false;
             }
-            if overtakes(*bits) < usize::from(self.bound) {
+            if barges(*bits) < usize::from(self.max_barges) {
                 if !bits.contains(WOKEN) {
                     bits.insert(WOKEN);
                     wakes.wake(waiters.waker(&first));
@@ -506,7 +517,7 @@ impl<B: Backend> Permits<B> {
             let granted = count(*bits).min(most);
             take(bits, granted);
             new_first(bits);
-            *waiters.call(&first, wakes) = Request::granted(granted);
+            *waiters.notify_one(&first, wakes) = Request::granted(granted);
         }
         none_queued(bits);
         false
@@ -528,9 +539,9 @@ impl<B: Backend> core::fmt::Debug for Permits<B> {
 /// Somebody who wants permits: what they are, he says at each call, and always
 /// the same.
 #[derive(Debug)]
-pub struct Acquiring {
+pub struct AcquireState {
     stage: Stage,
-    site: Site,
+    location: CallerLocation,
 }
 
 /// A waiter, or one of the stages below: a word.
@@ -538,22 +549,22 @@ pub struct Acquiring {
 struct Stage(Waiter);
 
 impl Stage {
-    const CREATED: Self = Self(Waiter::mark(0));
+    const CREATED: Self = Self(Waiter::sentinel(0));
     /// Created, for an urgent request.
-    const URGENT: Self = Self(Waiter::mark(3));
+    const PRIORITY: Self = Self(Waiter::sentinel(3));
     /// It has them, as many as the request says now. Seen from outside only where
     /// a waker panicked as it was dropped, after the section that took them (P8).
-    const TAKEN: Self = Self(Waiter::mark(1));
-    const DONE: Self = Self(Waiter::mark(2));
+    const TAKEN: Self = Self(Waiter::sentinel(1));
+    const DONE: Self = Self(Waiter::sentinel(2));
 }
 
-impl Acquiring {
+impl AcquireState {
     #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub(crate) const fn new() -> Self {
         Self {
             stage: Stage::CREATED,
-            site: Site::here(),
+            location: CallerLocation::capture(),
         }
     }
 
@@ -561,48 +572,48 @@ impl Acquiring {
     /// one such at a time.
     #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
-    pub(crate) const fn urgently() -> Self {
+    pub(crate) const fn with_priority() -> Self {
         Self {
-            stage: Stage::URGENT,
-            site: Site::here(),
+            stage: Stage::PRIORITY,
+            location: CallerLocation::capture(),
         }
     }
 
     /// Where it was asked for.
     #[inline]
-    pub(crate) const fn site(&self) -> Site {
-        self.site
+    pub(crate) const fn location(&self) -> CallerLocation {
+        self.location
     }
 
     /// Takes permits that nobody waits for, if it has not been polled; or answers
     /// with the bits found, for [`poll`](Self::poll).
     #[inline]
-    pub(crate) fn starts<B: Backend>(
+    pub(crate) fn try_start<B: Backend>(
         &self,
         request: Request,
         permits: &Permits<B>,
     ) -> Result<usize, Bits> {
         match self.stage {
-            Stage::CREATED => permits.take_free(request),
+            Stage::CREATED => permits.acquire_free(request),
             _ => Err(Bits::EMPTY),
         }
     }
 
-    /// As [`starts`](Self::starts), for all permits there are.
+    /// As [`starts`](Self::try_start), for all permits there are.
     #[inline]
-    pub(crate) fn starts_with_all<B: Backend>(
+    pub(crate) fn try_start_all<B: Backend>(
         &self,
         all: usize,
         permits: &Permits<B>,
     ) -> Result<usize, Bits> {
         match self.stage {
-            Stage::CREATED => permits.take_all_free(all),
+            Stage::CREATED => permits.acquire_all_free(all),
             _ => Err(Bits::EMPTY),
         }
     }
 
     /// Polls for the permits, which were not to be had at once: it did not
-    /// [start](Self::starts), and found these bits. Ready once; it is not polled
+    /// [start](Self::try_start), and found these bits. Ready once; it is not polled
     /// after that.
     #[inline]
     pub(crate) fn poll<B: Backend>(
@@ -613,7 +624,7 @@ impl Acquiring {
         cx: &mut Context<'_>,
     ) -> Poll<Result<usize, Closed>> {
         match self.stage {
-            Stage::CREATED | Stage::URGENT => self.first_poll(found, request, permits, cx),
+            Stage::CREATED | Stage::PRIORITY => self.first_poll(found, request, permits, cx),
             _ => self.next_poll(request, permits, cx),
         }
     }
@@ -628,14 +639,14 @@ impl Acquiring {
         cx: &mut Context<'_>,
     ) -> Poll<Result<usize, Closed>> {
         let asked = *request;
-        if let Ok(taken) = permits.overtake(found, asked) {
+        if let Ok(taken) = permits.barge(found, asked) {
             self.stage = Stage::DONE;
             return Poll::Ready(Ok(taken));
         }
-        let Self { stage, site } = self;
-        let urgent = *stage == Stage::URGENT;
-        let poll = permits.lock.first_poll(cx, |bits, queue, newcomer| {
-            if let Some(taken) = permits.takes(bits, asked, urgent) {
+        let Self { stage, location } = self;
+        let priority = *stage == Stage::PRIORITY;
+        let poll = permits.lock.first_poll(cx, |bits, queue, registration| {
+            if let Some(taken) = permits.try_assign(bits, asked, priority) {
                 *request = Request::exactly(taken);
                 *stage = Stage::TAKEN;
                 return Ok(Ok(taken));
@@ -645,15 +656,15 @@ impl Acquiring {
                 return Ok(Err(Closed));
             }
             let waiters = &mut queue.waiters;
-            let waiter = match urgent {
+            let waiter = match priority {
                 true => {
                     new_first(bits);
-                    waiters.push_first(*site, asked)
+                    waiters.push_first(*location, asked)
                 }
-                false => waiters.push(*site, asked),
+                false => waiters.push(*location, asked),
             };
             bits.insert(QUEUED);
-            let registered = newcomer.register(waiters.waker(&waiter));
+            let registered = registration.register(waiters.waker(&waiter));
             *stage = Stage(waiter);
             Err(registered)
         });
@@ -676,39 +687,39 @@ impl Acquiring {
             return Poll::Ready(Ok(request.least));
         }
         let stage = &mut self.stage;
-        let poll = permits.lock.poll(cx, false, |section, caller| {
+        let poll = permits.lock.poll(cx, false, |section, registration| {
             let Section { bits, state, wakes } = section;
             let waiters = &mut state.waiters;
             let Stage(waiter) = stage;
-            let called = waiters.is_called(waiter);
-            let taken = match called {
+            let notified = waiters.is_notified(waiter);
+            let taken = match notified {
                 true => waiters[waiter].grant(),
                 false => {
                     let first = waiters.is_first(waiter);
                     let enough = count(*bits) >= request.least;
-                    if !enough || !(first || overtakes(*bits) < usize::from(permits.bound)) {
+                    if !enough || !(first || barges(*bits) < usize::from(permits.max_barges)) {
                         if first {
                             // From now on a release wakes it again.
                             bits.remove(WOKEN);
                         }
-                        caller.register(waiters.waker(waiter));
+                        registration.register(waiters.waker(waiter));
                         return Poll::Pending;
                     }
                     let taken = count(*bits).min(request.most);
                     take(bits, taken);
                     match first {
                         true => new_first(bits),
-                        false => overtake(bits),
+                        false => barge(bits),
                     }
                     taken
                 }
             };
             let Stage(waiter) = core::mem::replace(stage, Stage::TAKEN);
             waiters.remove(waiter, wakes);
-            if !called {
-                // One is woken at most, since whoever overtakes is not the first
+            if !notified {
+                // One is woken at most, since whoever barges is not the first
                 // and the bound is not zero: there is no second round.
-                permits.serve(bits, waiters, wakes);
+                permits.assign(bits, waiters, wakes);
             } else if taken == 0 {
                 *stage = Stage::DONE;
                 return Poll::Ready(Err(Closed));
@@ -725,7 +736,7 @@ impl Acquiring {
     /// Gives up: leaves the queue, and hands on what it was granted.
     #[inline]
     pub(crate) fn cancel<B: Backend>(&mut self, request: &Request, permits: &Permits<B>) {
-        if !matches!(self.stage, Stage::CREATED | Stage::URGENT | Stage::DONE) {
+        if !matches!(self.stage, Stage::CREATED | Stage::PRIORITY | Stage::DONE) {
             self.cancel_slow(request, permits);
         }
     }
@@ -748,11 +759,11 @@ fn cancel<B: Backend>(waiter: Waiter, permits: &Permits<B>) {
         if let Some(waiter) = waiter.take() {
             let first = state.waiters.is_first(&waiter);
             let granted = state.waiters.remove(waiter, wakes).grant();
-            state.give_back(bits, granted);
+            state.return_permits(bits, granted);
             if first {
                 new_first(bits);
             }
         }
-        permits.serve(bits, &mut state.waiters, wakes)
+        permits.assign(bits, &mut state.waiters, wakes)
     });
 }

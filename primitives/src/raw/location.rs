@@ -7,26 +7,26 @@ use core::fmt;
 #[cfg(feature = "locations")]
 use core::panic::Location;
 
-use super::Backend;
+use crate::backend::Backend;
 #[cfg(all(feature = "locations", not(loom)))]
-use super::DefaultBackend;
+use crate::backend::DefaultBackend;
 #[cfg(feature = "locations")]
-use super::{Bits, StateLock, Waiter, Waiters};
+use crate::protocol::{Bits, StateLock, Waiter, Waiters};
 
 /// A place in the source: that of the call by which somebody began to wait, or
 /// took what he holds.
 #[derive(Clone, Copy)]
-pub struct Site {
+pub struct CallerLocation {
     #[cfg(feature = "locations")]
     location: &'static Location<'static>,
 }
 
-impl Site {
+impl CallerLocation {
     /// The place of the caller.
     #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     #[must_use]
-    pub const fn here() -> Self {
+    pub const fn capture() -> Self {
         Self {
             #[cfg(feature = "locations")]
             location: Location::caller(),
@@ -36,17 +36,17 @@ impl Site {
     /// The place.
     #[cfg(feature = "locations")]
     #[must_use]
-    pub const fn location(self) -> &'static Location<'static> {
+    pub const fn get(self) -> &'static Location<'static> {
         self.location
     }
 }
 
-/// Places, for people: a line each, as compilers print them.
+/// Locations, for people: a line each, as compilers print them.
 #[cfg(feature = "locations")]
-pub struct Places(pub alloc::vec::Vec<&'static Location<'static>>);
+pub struct Locations(pub alloc::vec::Vec<&'static Location<'static>>);
 
 #[cfg(feature = "locations")]
-impl fmt::Debug for Places {
+impl fmt::Debug for Locations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut list = f.debug_list();
         for place in &self.0 {
@@ -68,13 +68,13 @@ pub struct Holders<B: Backend> {
 
 /// A place among the holders, from `enter` to `leave`.
 #[derive(Debug, Default)]
-pub struct Holding {
+pub struct Holder {
     #[cfg(feature = "locations")]
-    place: Option<Waiter>,
+    entry: Option<Waiter>,
 }
 
 #[cfg(not(loom))]
-impl Holders<super::DefaultBackend> {
+impl Holders<crate::backend::DefaultBackend> {
     pub(crate) const fn const_new() -> Self {
         Self {
             #[cfg(feature = "locations")]
@@ -101,24 +101,24 @@ impl<B: Backend> Holders<B> {
     }
 
     #[inline]
-    pub(crate) fn enter(&self, site: Site) -> Holding {
+    pub(crate) fn enter(&self, location: CallerLocation) -> Holder {
         #[cfg(feature = "locations")]
-        let place = self.lock.with(|section| section.state.push(site, ()));
-        let _ = site;
-        Holding {
+        let entry = self.lock.with(|section| section.state.push(location, ()));
+        let _ = location;
+        Holder {
             #[cfg(feature = "locations")]
-            place: Some(place),
+            entry: Some(entry),
         }
     }
 
     #[inline]
-    pub(crate) fn leave(&self, held: &mut Holding) {
+    pub(crate) fn leave(&self, holder: &mut Holder) {
         #[cfg(feature = "locations")]
-        if let Some(place) = held.place.take() {
+        if let Some(entry) = holder.entry.take() {
             self.lock
-                .with(|section| section.state.remove(place, section.wakes));
+                .with(|section| section.state.remove(entry, section.wakes));
         }
-        let _ = held;
+        let _ = holder;
     }
 
     /// Where they took what they hold, the first first.
@@ -134,11 +134,11 @@ impl<B: Backend> fmt::Debug for Holders<B> {
     }
 }
 
-impl fmt::Debug for Site {
+impl fmt::Debug for CallerLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         #[cfg(feature = "locations")]
         return fmt::Display::fmt(self.location, f);
         #[cfg(not(feature = "locations"))]
-        f.write_str("Site")
+        f.write_str("CallerLocation")
     }
 }

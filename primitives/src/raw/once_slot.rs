@@ -4,21 +4,21 @@
 //! The value stands in a cell beside the lock, and one bit says whose it is:
 //!
 //! ```text
-//!                 settle: SETTLED, everybody is called
+//!                 set: INITIALIZED, everybody is called
 //!   ┌──────────┐  ────────────────────────────────────▶  ┌─────────────────┐
-//!   │ unsettled│                                         │ everybody's, by │
+//!   │ empty│                                         │ everybody's, by │
 //!   │          │  ◀────────────────────────────────────  │ shared borrow   │
 //!   └──────────┘      take: by exclusive borrow          └─────────────────┘
 //! ```
 //!
 //! Invariants:
 //!
-//! 1. Until `SETTLED`, only the section that sets it touches the cell; from
+//! 1. Until `INITIALIZED`, only the section that sets it touches the cell; from
 //!    then on it is only read, or used by exclusive borrow. No section of a
 //!    primitive's own can change the bit: what it does to it is not kept. An
 //!    `update` keeps it as its closure was given it, and stores nothing if the
 //!    bits are others by then.
-//! 2. `SETTLED` comes in the section in which everybody who waits is called,
+//! 2. `INITIALIZED` comes in the section in which everybody who waits is called,
 //!    and nobody queues afterwards. So calling everybody again, round after
 //!    round, finds only those who were called then.
 
@@ -26,10 +26,9 @@ use core::fmt;
 use core::mem::MaybeUninit;
 use core::task::{Context, Poll};
 
-use super::{
-    Backend, Bits, Caller, Cell, DefaultBackend, Section, SharedBackend, Site, StateLock, Waiter,
-    Waiters, WakeList,
-};
+use super::CallerLocation;
+use crate::backend::{Backend, Cell, DefaultBackend, SharedBackend};
+use crate::protocol::{Bits, Registration, Section, StateLock, Waiter, Waiters, WakeList};
 
 /// A place for a value that is settled once, and for those who wait for it.
 ///
@@ -40,24 +39,26 @@ use super::{
 ///
 /// ```
 /// use core::task::{Context, Poll, Waker};
-/// use reveille::protocol::{Bits, Native, Settled, Site, Waiters};
+/// use reveille::backend::Native;
+/// use reveille::protocol::{Bits, Waiters};
+/// use reveille::raw::{OnceSlot, CallerLocation};
 ///
-/// let settled = Settled::<u32, Waiters<()>, Native>::new_in(Waiters::new());
+/// let slot = OnceSlot::<u32, Waiters<()>, Native>::new_in(Waiters::new());
 /// let mut cx = Context::from_waker(Waker::noop());
-/// let (mut waiter, site) = (None, Site::here());
-/// assert_eq!(settled.poll_wait(&mut waiter, site, &mut cx), Poll::Pending);
-/// assert_eq!(settled.settle(7, |_| Some(Bits::EMPTY)), Ok(&7));
-/// assert_eq!(settled.poll_wait(&mut waiter, site, &mut cx), Poll::Ready(&7));
-/// assert_eq!(settled.get(), Some(&7));
+/// let (mut waiter, location) = (None, CallerLocation::capture());
+/// assert_eq!(slot.poll_wait(&mut waiter, location, &mut cx), Poll::Pending);
+/// assert_eq!(slot.set(7, |_| Some(Bits::EMPTY)), Ok(&7));
+/// assert_eq!(slot.poll_wait(&mut waiter, location, &mut cx), Poll::Ready(&7));
+/// assert_eq!(slot.get(), Some(&7));
 /// ```
-pub struct Settled<T, S, B: Backend = DefaultBackend> {
+pub struct OnceSlot<T, S, B: Backend = DefaultBackend> {
     lock: StateLock<S, B>,
     value: B::Cell<MaybeUninit<T>>,
 }
 
 /// The bit that says that the value is there. The bits above it are the
 /// primitive's.
-pub const SETTLED: Bits = Bits::new(1);
+pub const INITIALIZED: Bits = Bits::new(1);
 
 /// Who waits beside a value.
 pub trait Queues {
@@ -72,8 +73,8 @@ pub trait Queues {
 impl<D: Copy> Waiters<D> {
     /// As [`Queues::wake_all`], for a queue that nobody joins any more.
     pub fn wake_all(&mut self, wakes: &mut WakeList) -> bool {
-        let horizon = self.call_all();
-        self.wake_due(horizon, wakes)
+        let generation = self.notify_all();
+        self.wake_notified(generation, wakes)
     }
 }
 
@@ -88,7 +89,7 @@ impl Queues for Waiters<()> {
 }
 
 #[cfg(not(loom))]
-impl<T, S> Settled<T, S> {
+impl<T, S> OnceSlot<T, S> {
     /// A place without a value, in a constant.
     #[must_use]
     pub const fn const_new(state: S) -> Self {
@@ -102,13 +103,13 @@ impl<T, S> Settled<T, S> {
     #[must_use]
     pub const fn const_new_with(value: T, state: S) -> Self {
         Self {
-            lock: StateLock::<S, DefaultBackend>::const_new(SETTLED, state),
+            lock: StateLock::<S, DefaultBackend>::const_new(INITIALIZED, state),
             value: core::cell::UnsafeCell::new(MaybeUninit::new(value)),
         }
     }
 }
 
-impl<T, S, B: Backend> Settled<T, S, B> {
+impl<T, S, B: Backend> OnceSlot<T, S, B> {
     /// A place without a value, over any backend.
     pub fn new_in(state: S) -> Self {
         Self {
@@ -120,32 +121,32 @@ impl<T, S, B: Backend> Settled<T, S, B> {
     /// A place with its value, over any backend.
     pub fn new_with_in(value: T, state: S) -> Self {
         Self {
-            lock: StateLock::new_in(SETTLED, state),
+            lock: StateLock::new_in(INITIALIZED, state),
             value: B::Cell::new(MaybeUninit::new(value)),
         }
     }
 
     /// Whether the value is there.
     #[inline]
-    pub fn is_settled(&self) -> bool {
-        self.lock.load().contains(SETTLED)
+    pub fn is_initialized(&self) -> bool {
+        self.lock.load().contains(INITIALIZED)
     }
 
     /// The value, if it is there: a load, and no read-modify-write.
     #[inline]
     pub fn get(&self) -> Option<&T> {
-        self.is_settled().then(|| self.value())
+        self.is_initialized().then(|| self.value())
     }
 
     /// The value by exclusive borrow, if it is there.
     pub fn get_mut(&mut self) -> Option<&mut T> {
-        if !self.lock.get_mut(|bits, _| bits.contains(SETTLED)) {
+        if !self.lock.get_mut(|bits, _| bits.contains(INITIALIZED)) {
             return None;
         }
         Some(self.value.with_mut(|cell| {
             // SAFETY: the cell is borrowed exclusively, as `self` is.
             let cell = unsafe { &mut *cell };
-            // SAFETY: `SETTLED` is set, so the value has been written.
+            // SAFETY: `INITIALIZED` is set, so the value has been written.
             unsafe { cell.assume_init_mut() }
         }))
     }
@@ -153,17 +154,17 @@ impl<T, S, B: Backend> Settled<T, S, B> {
     /// Takes the value out, if it is there, and leaves the place as new: with
     /// the given state, and without what leaked futures left in it.
     pub fn take(&mut self, state: S) -> Option<T> {
-        let (settled, left) = self.lock.get_mut(|bits, old| {
-            let settled = bits.contains(SETTLED);
+        let (initialized, left) = self.lock.get_mut(|bits, old| {
+            let initialized = bits.contains(INITIALIZED);
             *bits = Bits::EMPTY;
-            (settled, core::mem::replace(old, state))
+            (initialized, core::mem::replace(old, state))
         });
-        let value = settled.then(|| {
+        let value = initialized.then(|| {
             self.value.with_mut(|cell| {
                 // SAFETY: by exclusive borrow, and nothing reads the value
                 // again: the bits no longer speak of it.
                 let value = unsafe { cell.read() };
-                // SAFETY: `SETTLED` was set.
+                // SAFETY: `INITIALIZED` was set.
                 unsafe { value.assume_init() }
             })
         });
@@ -178,7 +179,7 @@ impl<T, S, B: Backend> Settled<T, S, B> {
     }
 
     /// A section that needs only the bits, as [`StateLock::update`]: it may run `f`
-    /// again, and cannot change [`SETTLED`].
+    /// again, and cannot change [`INITIALIZED`].
     ///
     /// # Errors
     ///
@@ -206,12 +207,12 @@ impl<T, S, B: Backend> Settled<T, S, B> {
         &self,
         cx: &mut Context<'_>,
         fresh: bool,
-        mut f: impl FnMut(Section<'_, S>, &mut Caller<'_>) -> Poll<Option<R>>,
+        mut f: impl FnMut(Section<'_, S>, &mut Registration<'_>) -> Poll<Option<R>>,
     ) -> Poll<Result<&T, R>> {
-        let found = self.lock.poll(cx, fresh, |section, caller| {
-            let settled = section.bits.contains(SETTLED);
-            guarded(section, |section| f(section, caller)).map(|result| {
-                assert!(settled || result.is_some(), "there is no value yet");
+        let found = self.lock.poll(cx, fresh, |section, registration| {
+            let initialized = section.bits.contains(INITIALIZED);
+            guarded(section, |section| f(section, registration)).map(|result| {
+                assert!(initialized || result.is_some(), "there is no value yet");
                 result
             })
         });
@@ -221,12 +222,12 @@ impl<T, S, B: Backend> Settled<T, S, B> {
         })
     }
 
-    /// The value. `SETTLED` has been seen.
+    /// The value. `INITIALIZED` has been seen.
     #[inline]
     fn value(&self) -> &T {
         self.value.with(|cell| {
             // SAFETY: `Cell` lends the pointer for as long as the cell is borrowed,
-            // as `self` is. Since `SETTLED` the cell is only read (invariant 1), by
+            // as `self` is. Since `INITIALIZED` the cell is only read (invariant 1), by
             // several threads perhaps, which may (`SharedBackend`), since `T` is
             // `Sync` where `self` is. A thread that has seen the bit sees what was
             // written before it.
@@ -237,24 +238,20 @@ impl<T, S, B: Backend> Settled<T, S, B> {
     }
 }
 
-impl<T, S: Queues, B: Backend> Settled<T, S, B> {
+impl<T, S: Queues, B: Backend> OnceSlot<T, S, B> {
     /// Settles the value and wakes everybody, unless it is settled or `flags`
     /// refuses the bits; what it answers are the primitive's bits from then on.
     ///
     /// # Errors
     ///
     /// The value, and the bits that were found.
-    pub fn settle(
-        &self,
-        value: T,
-        flags: impl FnOnce(Bits) -> Option<Bits>,
-    ) -> Result<&T, (T, Bits)> {
+    pub fn set(&self, value: T, flags: impl FnOnce(Bits) -> Option<Bits>) -> Result<&T, (T, Bits)> {
         let mut given = Some((value, flags));
         let mut refused = None;
         self.lock.rounds(|section| {
             if let Some((value, flags)) = given.take() {
                 let before = *section.bits;
-                let flags = match before.contains(SETTLED) {
+                let flags = match before.contains(INITIALIZED) {
                     true => None,
                     false => flags(before),
                 };
@@ -263,11 +260,11 @@ impl<T, S: Queues, B: Backend> Settled<T, S, B> {
                     return false;
                 };
                 self.value.with_mut(|cell| {
-                    // SAFETY: `SETTLED` is not set, and sections exclude one
+                    // SAFETY: `INITIALIZED` is not set, and sections exclude one
                     // another, so nobody else touches the cell (invariant 1).
                     unsafe { cell.write(MaybeUninit::new(value)) }
                 });
-                *section.bits = flags | SETTLED;
+                *section.bits = flags | INITIALIZED;
             }
             section.state.wake_all(section.wakes)
         });
@@ -278,12 +275,12 @@ impl<T, S: Queues, B: Backend> Settled<T, S, B> {
     }
 
     /// Waits for the value, with a place in the queue that `waiter` remembers, as
-    /// one that began at `site`.
+    /// one that began at `location`.
     #[inline]
     pub fn poll_wait(
         &self,
         waiter: &mut Option<Waiter>,
-        site: Site,
+        location: CallerLocation,
         cx: &mut Context<'_>,
     ) -> Poll<&T> {
         if waiter.is_none()
@@ -292,16 +289,16 @@ impl<T, S: Queues, B: Backend> Settled<T, S, B> {
             return Poll::Ready(value);
         }
         self.lock
-            .poll(cx, waiter.is_none(), |section, caller| {
+            .poll(cx, waiter.is_none(), |section, registration| {
                 let waits = section.state.waits();
-                if section.bits.contains(SETTLED) {
+                if section.bits.contains(INITIALIZED) {
                     if let Some(waiter) = waiter.take() {
                         waits.remove(waiter, section.wakes);
                     }
                     return Poll::Ready(());
                 }
-                let waiter = waiter.get_or_insert_with(|| waits.push(site, ()));
-                caller.register(waits.waker(waiter));
+                let waiter = waiter.get_or_insert_with(|| waits.push(location, ()));
+                registration.register(waits.waker(waiter));
                 Poll::Pending
             })
             .map(|()| self.value())
@@ -323,12 +320,12 @@ impl<T, S: Queues, B: Backend> Settled<T, S, B> {
     }
 }
 
-/// New bits, with `SETTLED` as it was (invariant 1).
+/// New bits, with `INITIALIZED` as it was (invariant 1).
 #[inline]
 const fn kept(before: Bits, after: Bits) -> Bits {
-    match before.contains(SETTLED) {
-        true => after.with(SETTLED),
-        false => after.without(SETTLED),
+    match before.contains(INITIALIZED) {
+        true => after.with(INITIALIZED),
+        false => after.without(INITIALIZED),
     }
 }
 
@@ -348,13 +345,13 @@ fn guarded<S, R>(section: Section<'_, S>, f: impl FnOnce(Section<'_, S>) -> R) -
 }
 
 /// Drops the value, if it is there.
-impl<T, S, B: Backend> Drop for Settled<T, S, B> {
+impl<T, S, B: Backend> Drop for OnceSlot<T, S, B> {
     fn drop(&mut self) {
-        if core::mem::needs_drop::<T>() && self.lock.get_mut(|bits, _| bits.contains(SETTLED)) {
+        if core::mem::needs_drop::<T>() && self.lock.get_mut(|bits, _| bits.contains(INITIALIZED)) {
             self.value.with_mut(|cell| {
                 // SAFETY: by exclusive borrow, for the last time.
                 let cell = unsafe { &mut *cell };
-                // SAFETY: `SETTLED` is set, so the value has been written.
+                // SAFETY: `INITIALIZED` is set, so the value has been written.
                 unsafe { cell.assume_init_drop() };
             });
         }
@@ -364,15 +361,15 @@ impl<T, S, B: Backend> Drop for Settled<T, S, B> {
 // SAFETY: threads that share it share the value (`T: Sync`), and one can settle
 // what another drops (`T: Send`). The accesses to the cell do not race (invariant 1),
 // so several threads may use it (`SharedBackend`). The rest stands under the lock.
-unsafe impl<T: Send + Sync, S: Send, B: SharedBackend> Sync for Settled<T, S, B> {}
+unsafe impl<T: Send + Sync, S: Send, B: SharedBackend> Sync for OnceSlot<T, S, B> {}
 // SAFETY: its lock and its cell may be sent, as `SharedBackend` promises of a state
 // and a value that are `Send`.
-unsafe impl<T: Send, S: Send, B: SharedBackend> Send for Settled<T, S, B> {}
+unsafe impl<T: Send, S: Send, B: SharedBackend> Send for OnceSlot<T, S, B> {}
 
-impl<T, S, B: Backend> fmt::Debug for Settled<T, S, B> {
+impl<T, S, B: Backend> fmt::Debug for OnceSlot<T, S, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settled")
-            .field("is_settled", &self.is_settled())
+        f.debug_struct("OnceSlot")
+            .field("is_initialized", &self.is_initialized())
             .finish_non_exhaustive()
     }
 }

@@ -26,7 +26,7 @@ pub trait Hooks: Send + Sync + 'static {
 /// ```
 /// use std::sync::Arc;
 /// use std::sync::atomic::{AtomicUsize, Ordering};
-/// use reveille::protocol::{Hooks, hooked};
+/// use reveille::backend::{Hooks, hooked};
 ///
 /// #[derive(Default)]
 /// struct Clones(AtomicUsize);
@@ -46,20 +46,20 @@ pub trait Hooks: Send + Sync + 'static {
 /// ```
 pub fn hooked<H: Hooks>(hooks: Arc<H>) -> Waker {
     // SAFETY: the data is an `Arc<H>` turned raw, and the table is that of `H`.
-    unsafe { Waker::new(Arc::into_raw(hooks).cast(), Table::<H>::table()) }
+    unsafe { Waker::new(Arc::into_raw(hooks).cast(), VTable::<H>::vtable()) }
 }
 
-struct Table<H>(H);
+struct VTable<H>(H);
 
-impl<H: Hooks> Table<H> {
-    const TABLE: RawWakerVTable =
+impl<H: Hooks> VTable<H> {
+    const VTABLE: RawWakerVTable =
         RawWakerVTable::new(Self::clone, Self::wake, Self::wake_by_ref, Self::drop);
 
     /// The one table: `will_wake` compares its address, and a constant that is
     /// named in two functions may get two.
     #[inline(never)]
-    fn table() -> &'static RawWakerVTable {
-        &Self::TABLE
+    fn vtable() -> &'static RawWakerVTable {
+        &Self::VTABLE
     }
 
     /// # Safety
@@ -75,7 +75,7 @@ impl<H: Hooks> Table<H> {
         // SAFETY: called by a waker, for its data.
         let hooks = unsafe { Self::borrow(data) };
         hooks.cloned();
-        RawWaker::new(Arc::into_raw(Arc::clone(&hooks)).cast(), Self::table())
+        RawWaker::new(Arc::into_raw(Arc::clone(&hooks)).cast(), Self::vtable())
     }
 
     unsafe fn wake(data: *const ()) {

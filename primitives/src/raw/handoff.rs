@@ -1,26 +1,26 @@
-//! One value, handed from one giver to one taker: the core of a oneshot.
+//! One value, handed from one sender to one receiver: the core of a oneshot.
 //!
 //! The value stands in a cell beside the lock, and the bits say whose it is:
 //!
 //! ```text
-//!                    give: FULL | GIVER_LEFT
+//!                    send: VALUE_SENT | TX_CLOSED
 //!   ┌───────┐  ─────────────────────────────────▶  ┌──────────────────┐
-//!   │ empty │                                      │ the taker's alone│ take: by a plain load
+//!   │ empty │                                      │ the receiver's alone│ take: by a plain load
 //!   └───────┘  ─────────────────────────────────▶  └──────────────────┘
-//!       │            leave: GIVER_LEFT
-//!       │ close: CLOSED      (the taker takes nothing new; a give is refused)
+//!       │            leave: TX_CLOSED
+//!       │ close: RX_CLOSED      (the receiver takes nothing new; a give is refused)
 //!       ▼
-//!   ┌────────┐  taker leaves: CLOSED | TAKER_LEFT  ┌──────────────────┐
-//!   │ closed │  ─────────────────────────────────▶ │ the giver's alone│
+//!   ┌────────┐  receiver leaves: RX_CLOSED | RX_DROPPED  ┌──────────────────┐
+//!   │ closed │  ─────────────────────────────────▶ │ the sender's alone│
 //!   └────────┘                                     └──────────────────┘
 //!
-//!   GIVER_WAITS, TAKER_WAITS: that side's waker is registered.
+//!   TX_WAKER_SET, RX_WAKER_SET: that side's waker is registered.
 //! ```
 //!
 //! Invariants:
 //!
-//! 1. Until `FULL`, only the giver touches the cell; from then on only the
-//!    taker. `FULL` never comes without `GIVER_LEFT`.
+//! 1. Until `VALUE_SENT`, only the sender touches the cell; from then on only the
+//!    receiver. `VALUE_SENT` never comes without `TX_CLOSED`.
 //! 2. Each side leaves once, in the section that sets its bit, and touches
 //!    nothing afterwards. Who sees that the other has left is the only user,
 //!    needs no section to leave, and releases the place.
@@ -39,34 +39,35 @@ use core::ops::Deref;
 use core::ptr::NonNull;
 use core::task::{Context, Poll};
 
-use super::bell::Bell;
-use super::wake::After;
-use super::{Backend, Bits, Cell, DefaultBackend, SharedBackend, StateLock, WakeList};
+use crate::backend::{Backend, Cell, DefaultBackend, SharedBackend};
+use crate::protocol::wake::After;
+use crate::protocol::waker_cell::WakerCell;
+use crate::protocol::{Bits, StateLock, WakeList};
 
-const FULL: Bits = Bits::new(1);
-const GIVER_LEFT: Bits = Bits::new(1 << 1);
-const CLOSED: Bits = Bits::new(1 << 2);
-const TAKER_LEFT: Bits = Bits::new(1 << 3);
-const GIVER_WAITS: Bits = Bits::new(1 << 4);
-const TAKER_WAITS: Bits = Bits::new(1 << 5);
+const VALUE_SENT: Bits = Bits::new(1);
+const TX_CLOSED: Bits = Bits::new(1 << 1);
+const RX_CLOSED: Bits = Bits::new(1 << 2);
+const RX_DROPPED: Bits = Bits::new(1 << 3);
+const TX_WAKER_SET: Bits = Bits::new(1 << 4);
+const RX_WAKER_SET: Bits = Bits::new(1 << 5);
 
-/// What the taker waits for: either says what it will get.
-const SETTLED: Bits = Bits::new(GIVER_LEFT.get() | CLOSED.get());
+/// What the receiver waits for: either says what it will get.
+const COMPLETE: Bits = Bits::new(TX_CLOSED.get() | RX_CLOSED.get());
 
-/// Where a giver and a taker meet.
+/// Where a sender and a receiver meet.
 ///
 /// One gets its two ends by [`Handoff::pair`], on the heap, or by
 /// [`Handoff::split`], in a place of one's own.
 pub struct Handoff<T, B: Backend = DefaultBackend> {
     lock: StateLock<(), B>,
-    giver: Bell<B>,
-    taker: Bell<B>,
+    tx_waker: WakerCell<B>,
+    rx_waker: WakerCell<B>,
     value: B::Cell<MaybeUninit<T>>,
 }
 
 /// What a handoff is made in: on the heap ([`Boxed`]) or in a place of the
 /// caller's ([`InSlot`]).
-pub trait Place {
+pub trait Storage {
     /// The backend of the handoff.
     type Backend: Backend;
 
@@ -93,7 +94,7 @@ pub unsafe trait Release {
 #[derive(Debug)]
 pub struct Boxed<B = DefaultBackend>(PhantomData<B>);
 
-impl<B: Backend> Place for Boxed<B> {
+impl<B: Backend> Storage for Boxed<B> {
     type Backend = B;
     type Pointer<T> = BoxPointer<T, B>;
 }
@@ -140,7 +141,7 @@ unsafe impl<T: Send, B: SharedBackend> Sync for BoxPointer<T, B> {}
 #[derive(Debug)]
 pub struct InSlot<'a, B = DefaultBackend>(PhantomData<(&'a (), B)>);
 
-impl<'a, B: Backend> Place for InSlot<'a, B> {
+impl<'a, B: Backend> Storage for InSlot<'a, B> {
     type Backend = B;
     type Pointer<T> = SlotPointer<'a, T, B>;
 }
@@ -189,7 +190,7 @@ unsafe impl<T: Send, B: SharedBackend> Sync for SlotPointer<'_, T, B> {}
 // SAFETY: the value goes from one thread to another and is never shared (its
 // cell belongs to one side at a time, invariant 1), so `T: Send` is enough, and the
 // accesses to its cell do not race, as `SharedBackend` asks. Neither do those to the
-// cells of the bells, by the contract of `Bell::wait`. The rest is the lock.
+// cells of the bells, by the contract of `WakerCell::wait`. The rest is the lock.
 unsafe impl<T: Send, B: SharedBackend> Sync for Handoff<T, B> {}
 // SAFETY: its lock and its cells may be sent, as `SharedBackend` promises of a state
 // and of values that are `Send`.
@@ -202,8 +203,8 @@ impl<T, B: Backend> Handoff<T, B> {
     pub fn new_in() -> Self {
         Self {
             lock: StateLock::new_in(Bits::EMPTY, ()),
-            giver: Bell::new(),
-            taker: Bell::new(),
+            tx_waker: WakerCell::new(),
+            rx_waker: WakerCell::new(),
             value: B::Cell::new(MaybeUninit::uninit()),
         }
     }
@@ -211,13 +212,13 @@ impl<T, B: Backend> Handoff<T, B> {
     /// The two ends of a handoff on the heap.
     #[must_use]
     #[inline]
-    pub fn pair() -> (Giver<T, Boxed<B>>, Taker<T, Boxed<B>>) {
+    pub fn pair() -> (RawSender<T, Boxed<B>>, RawReceiver<T, Boxed<B>>) {
         // `Box::new` would make the handoff on the stack and copy it.
         let handoff = Box::write(Box::new_uninit(), Self::new_in());
         let handoff = NonNull::from(Box::leak(handoff));
         (
-            Giver::new(BoxPointer(handoff)),
-            Taker::new(BoxPointer(handoff)),
+            RawSender::new(BoxPointer(handoff)),
+            RawReceiver::new(BoxPointer(handoff)),
         )
     }
 
@@ -225,14 +226,14 @@ impl<T, B: Backend> Handoff<T, B> {
     /// by being leaked is dropped first.
     #[must_use]
     #[inline]
-    pub fn split(&mut self) -> (Giver<T, InSlot<'_, B>>, Taker<T, InSlot<'_, B>>) {
+    pub fn split(&mut self) -> (RawSender<T, InSlot<'_, B>>, RawReceiver<T, InSlot<'_, B>>) {
         self.clear();
         let handoff = NonNull::from(self);
         let pointer = || SlotPointer {
             handoff,
             borrow: PhantomData,
         };
-        (Giver::new(pointer()), Taker::new(pointer()))
+        (RawSender::new(pointer()), RawReceiver::new(pointer()))
     }
 
     /// Drops what ends that were leaked left behind. Dropping the handoff does
@@ -247,27 +248,30 @@ impl<T, B: Backend> Handoff<T, B> {
     #[cold]
     fn clear_leaked(&mut self) {
         let before = self.lock.get_mut(|bits, ()| core::mem::take(bits));
-        let value = before.contains(FULL).then(|| self.read());
-        let giver = before.contains(GIVER_WAITS).then(|| {
+        let value = before.contains(VALUE_SENT).then(|| self.read());
+        let sender = before.contains(TX_WAKER_SET).then(|| {
             // SAFETY: registered and not taken out, and `self` is exclusive.
-            unsafe { self.giver.take() }
+            unsafe { self.tx_waker.take() }
         });
-        let taker = before.contains(TAKER_WAITS).then(|| {
+        let receiver = before.contains(RX_WAKER_SET).then(|| {
             // SAFETY: as above.
-            unsafe { self.taker.take() }
+            unsafe { self.rx_waker.take() }
         });
-        drop((value, giver, taker));
+        drop((value, sender, receiver));
     }
 
     /// A section that decides: puts what `f` answers, takes out both wakers
     /// (invariant 3), the one of `own` to be dropped, and returns the bits it
     /// found.
     #[cold]
-    fn decide(&self, own: Bits, wakes: &mut WakeList, f: impl FnOnce(Bits) -> Bits) -> Bits {
+    fn complete(&self, own: Bits, wakes: &mut WakeList, f: impl FnOnce(Bits) -> Bits) -> Bits {
         self.lock.section(wakes, |section| {
             let before = *section.bits;
-            *section.bits = f(before).without(GIVER_WAITS | TAKER_WAITS);
-            for (waits, bell) in [(GIVER_WAITS, &self.giver), (TAKER_WAITS, &self.taker)] {
+            *section.bits = f(before).without(TX_WAKER_SET | RX_WAKER_SET);
+            for (waits, cell) in [
+                (TX_WAKER_SET, &self.tx_waker),
+                (RX_WAKER_SET, &self.rx_waker),
+            ] {
                 if before.contains(waits) {
                     let after = if own == waits {
                         After::Drop
@@ -275,7 +279,7 @@ impl<T, B: Backend> Handoff<T, B> {
                         After::Wake
                     };
                     // SAFETY: this section has found `waits` set and clears it.
-                    section.wakes.push(unsafe { bell.take() }, after);
+                    section.wakes.push(unsafe { cell.take() }, after);
                 }
             }
             before
@@ -285,12 +289,12 @@ impl<T, B: Backend> Handoff<T, B> {
     /// Names the bits of a handoff, for people.
     pub fn describe(bits: Bits, f: &mut dyn fmt::Write) -> fmt::Result {
         const NAMES: [(Bits, &str); 6] = [
-            (FULL, "value"),
-            (GIVER_LEFT, "giver left"),
-            (CLOSED, "closed"),
-            (TAKER_LEFT, "taker left"),
-            (GIVER_WAITS, "giver waits"),
-            (TAKER_WAITS, "taker waits"),
+            (VALUE_SENT, "value"),
+            (TX_CLOSED, "sender left"),
+            (RX_CLOSED, "closed"),
+            (RX_DROPPED, "receiver left"),
+            (TX_WAKER_SET, "sender waits"),
+            (RX_WAKER_SET, "receiver waits"),
         ];
         let mut first = true;
         for (flag, name) in NAMES {
@@ -310,13 +314,13 @@ impl<T, B: Backend> Handoff<T, B> {
     #[inline]
     fn write(&self, value: T) {
         self.value.with_mut(|cell| {
-            // SAFETY: only the giver calls this, before `FULL` (invariant 1).
+            // SAFETY: only the sender calls this, before `VALUE_SENT` (invariant 1).
             unsafe { cell.write(MaybeUninit::new(value)) }
         });
     }
 
-    /// Moves the value out. The caller has written it and not set `FULL`, or
-    /// is the taker and has seen `FULL`; and it does not come back for it.
+    /// Moves the value out. The caller has written it and not set `VALUE_SENT`, or
+    /// is the receiver and has seen `VALUE_SENT`; and it does not come back for it.
     #[inline]
     fn read(&self) -> T {
         self.value.with_mut(|cell| {
@@ -336,12 +340,12 @@ impl<T, B: Backend> fmt::Debug for Handoff<T, B> {
 
 /// The end that gives.
 ///
-/// Dropping it without having given leaves the taker with nothing to wait for.
-pub struct Giver<T, P: Place> {
+/// Dropping it without having given leaves the receiver with nothing to wait for.
+pub struct RawSender<T, P: Storage> {
     handoff: P::Pointer<T>,
 }
 
-impl<T, P: Place> Giver<T, P> {
+impl<T, P: Storage> RawSender<T, P> {
     #[inline]
     fn new(handoff: P::Pointer<T>) -> Self {
         Self { handoff }
@@ -351,112 +355,113 @@ impl<T, P: Place> Giver<T, P> {
     ///
     /// # Errors
     ///
-    /// The value, where the taker has closed or left.
+    /// The value, where the receiver has closed or left.
     #[inline]
-    pub fn give(self, value: T) -> Result<(), T> {
+    pub fn send(self, value: T) -> Result<(), T> {
         let this = ManuallyDrop::new(self);
         this.handoff.write(value);
         match this.handoff.lock.update(|bits| {
-            (!bits.intersects(CLOSED | GIVER_WAITS | TAKER_WAITS)).then(|| bits | FULL | GIVER_LEFT)
+            (!bits.intersects(RX_CLOSED | TX_WAKER_SET | RX_WAKER_SET))
+                .then(|| bits | VALUE_SENT | TX_CLOSED)
         }) {
-            // From here on all of it is the taker's.
+            // From here on all of it is the receiver's.
             Ok(_) => Ok(()),
-            Err(bits) if bits.contains(TAKER_LEFT) => {
+            Err(bits) if bits.contains(RX_DROPPED) => {
                 let value = this.handoff.read();
-                // SAFETY: the taker has left, and the giver does so now.
+                // SAFETY: the receiver has left, and the sender does so now.
                 unsafe { this.handoff.release() };
                 Err(value)
             }
-            Err(bits) if bits.intersects(CLOSED | GIVER_WAITS) => Self::give_slow(this.handoff),
-            Err(_) => Self::give_waiting(this.handoff),
+            Err(bits) if bits.intersects(RX_CLOSED | TX_WAKER_SET) => Self::send_slow(this.handoff),
+            Err(_) => Self::send_waiting(this.handoff),
         }
     }
 
-    /// Gives what has been written to a taker that waits: the common case of
-    /// [`give_slow`](Self::give_slow), with one waker and so without a list.
+    /// Gives what has been written to a receiver that waits: the common case of
+    /// [`send_slow`](Self::send_slow), with one waker and so without a list.
     #[inline(never)]
-    fn give_waiting(handoff: P::Pointer<T>) -> Result<(), T> {
+    fn send_waiting(handoff: P::Pointer<T>) -> Result<(), T> {
         let waker = handoff.lock.unlisted(|bits, ()| {
-            // Since they were looked at, the taker may have closed, left or
+            // Since they were looked at, the receiver may have closed, left or
             // taken its waker back.
-            if bits.intersects(CLOSED | GIVER_WAITS) || !bits.contains(TAKER_WAITS) {
+            if bits.intersects(RX_CLOSED | TX_WAKER_SET) || !bits.contains(RX_WAKER_SET) {
                 return None;
             }
-            *bits = bits.without(TAKER_WAITS) | FULL | GIVER_LEFT;
-            // SAFETY: this section has found `TAKER_WAITS` set and clears it.
-            Some(unsafe { handoff.taker.take() })
+            *bits = bits.without(RX_WAKER_SET) | VALUE_SENT | TX_CLOSED;
+            // SAFETY: this section has found `RX_WAKER_SET` set and clears it.
+            Some(unsafe { handoff.rx_waker.take() })
         });
         match waker {
             Some(waker) => {
                 waker.wake();
                 Ok(())
             }
-            None => Self::give_slow(handoff),
+            None => Self::send_slow(handoff),
         }
     }
 
     /// Gives what has been written, whatever the bits are.
     #[cold]
-    fn give_slow(handoff: P::Pointer<T>) -> Result<(), T> {
+    fn send_slow(handoff: P::Pointer<T>) -> Result<(), T> {
         let mut wakes = WakeList::new();
         let mut result = Ok(());
-        let before = handoff.decide(GIVER_WAITS, &mut wakes, |bits| {
-            if bits.contains(CLOSED) {
-                // Back out while the giver is still there: once it has left,
-                // the taker may release the place.
+        let before = handoff.complete(TX_WAKER_SET, &mut wakes, |bits| {
+            if bits.contains(RX_CLOSED) {
+                // Back out while the sender is still there: once it has left,
+                // the receiver may release the place.
                 result = Err(handoff.read());
-                bits | GIVER_LEFT
+                bits | TX_CLOSED
             } else {
-                bits | GIVER_LEFT | FULL
+                bits | TX_CLOSED | VALUE_SENT
             }
         });
-        if before.contains(TAKER_LEFT) {
-            // SAFETY: the taker had left when the giver did.
+        if before.contains(RX_DROPPED) {
+            // SAFETY: the receiver had left when the sender did.
             unsafe { handoff.release() };
         }
         wakes.fire();
         result
     }
 
-    /// Whether the taker has closed or left: a value given now is refused.
+    /// Whether the receiver has closed or left: a value given now is refused.
     #[inline]
     pub fn is_closed(&self) -> bool {
-        self.handoff.lock.load().contains(CLOSED)
+        self.handoff.lock.load().contains(RX_CLOSED)
     }
 
-    /// Ready once the taker has closed or left.
+    /// Ready once the receiver has closed or left.
     pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let bits = self.handoff.lock.load();
-        if bits.contains(CLOSED) {
+        if bits.contains(RX_CLOSED) {
             return Poll::Ready(());
         }
-        let Handoff { lock, giver, .. } = &*self.handoff;
-        // SAFETY: the one giver is borrowed exclusively, and `GIVER_WAITS` is
-        // cleared only by leaving it and by what sets `CLOSED` (invariant 3).
-        let polled = unsafe { giver.wait(lock, GIVER_WAITS, CLOSED, bits, cx) };
+        let Handoff { lock, tx_waker, .. } = &*self.handoff;
+        // SAFETY: the one sender is borrowed exclusively, and `TX_WAKER_SET` is
+        // cleared only by leaving it and by what sets `RX_CLOSED` (invariant 3).
+        let polled = unsafe { tx_waker.wait(lock, TX_WAKER_SET, RX_CLOSED, bits, cx) };
         polled.map(|_| ())
     }
 
     /// Discards the waker that [`poll_closed`](Self::poll_closed) has left, if it is
     /// still there.
     pub fn unregister(&mut self) {
-        let Handoff { lock, giver, .. } = &*self.handoff;
-        // SAFETY: the one giver is borrowed exclusively, so nothing else registers;
-        // `GIVER_WAITS` is this cell's.
-        drop(unsafe { giver.unregister(lock, GIVER_WAITS) });
+        let Handoff { lock, tx_waker, .. } = &*self.handoff;
+        // SAFETY: the one sender is borrowed exclusively, so nothing else registers;
+        // `TX_WAKER_SET` is this cell's.
+        drop(unsafe { tx_waker.unregister(lock, TX_WAKER_SET) });
     }
 
     /// Leaves without having given, where somebody waits.
     ///
     /// # Safety
     ///
-    /// The giver does not use its pointer again.
+    /// The sender does not use its pointer again.
     #[cold]
     unsafe fn leave_slow(handoff: P::Pointer<T>) {
         let mut wakes = WakeList::new();
-        let before = handoff.decide(GIVER_WAITS, &mut wakes, |bits| bits | GIVER_LEFT);
-        if before.contains(TAKER_LEFT) {
-            // SAFETY: the taker had left when the giver did.
+        let before = handoff.complete(TX_WAKER_SET, &mut wakes, |bits| bits | TX_CLOSED);
+        if before.contains(RX_DROPPED) {
+            // SAFETY: the receiver had left when the sender did.
             unsafe { handoff.release() };
         }
         wakes.fire();
@@ -464,16 +469,16 @@ impl<T, P: Place> Giver<T, P> {
 }
 
 /// Leaves without having given.
-impl<T, P: Place> Drop for Giver<T, P> {
+impl<T, P: Storage> Drop for RawSender<T, P> {
     #[inline]
     fn drop(&mut self) {
         match self.handoff.lock.update(|bits| {
-            (!bits.intersects(TAKER_LEFT | GIVER_WAITS | TAKER_WAITS)).then(|| bits | GIVER_LEFT)
+            (!bits.intersects(RX_DROPPED | TX_WAKER_SET | RX_WAKER_SET)).then(|| bits | TX_CLOSED)
         }) {
             Ok(_) => {}
-            // SAFETY: the taker has left, and the giver does so now.
-            Err(bits) if bits.contains(TAKER_LEFT) => unsafe { self.handoff.release() },
-            // SAFETY: the giver is being dropped.
+            // SAFETY: the receiver has left, and the sender does so now.
+            Err(bits) if bits.contains(RX_DROPPED) => unsafe { self.handoff.release() },
+            // SAFETY: the sender is being dropped.
             Err(_) => unsafe { Self::leave_slow(self.handoff) },
         }
     }
@@ -483,11 +488,11 @@ impl<T, P: Place> Drop for Giver<T, P> {
 ///
 /// Dropping it closes the handoff: a value given later is refused, one given
 /// before is dropped with it.
-pub struct Taker<T, P: Place> {
+pub struct RawReceiver<T, P: Storage> {
     handoff: P::Pointer<T>,
 }
 
-impl<T, P: Place> Taker<T, P> {
+impl<T, P: Storage> RawReceiver<T, P> {
     #[inline]
     fn new(handoff: P::Pointer<T>) -> Self {
         Self { handoff }
@@ -498,75 +503,74 @@ impl<T, P: Place> Taker<T, P> {
     /// Ready with `None` where no value will come any more. `this` is emptied
     /// with the answer, and an empty one is answered `None`.
     #[inline]
-    pub fn try_take(this: &mut Option<Self>) -> Poll<Option<T>> {
-        let Some(taker) = this else {
+    pub fn try_recv(this: &mut Option<Self>) -> Poll<Option<T>> {
+        let Some(receiver) = this else {
             return Poll::Ready(None);
         };
-        let bits = taker.handoff.lock.load();
-        if bits.intersects(SETTLED) {
-            Self::settle(this, bits)
+        let bits = receiver.handoff.lock.load();
+        if bits.intersects(COMPLETE) {
+            Self::complete_recv(this, bits)
         } else {
             Poll::Pending
         }
     }
 
-    /// As [`try_take`](Self::try_take), leaving a waker where there is no
+    /// As [`try_recv`](Self::try_recv), leaving a waker where there is no
     /// answer yet.
     #[inline]
-    pub fn poll_take(this: &mut Option<Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        let Some(taker) = this else {
+    pub fn poll_recv(this: &mut Option<Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        let Some(receiver) = this else {
             return Poll::Ready(None);
         };
-        let mut bits = taker.handoff.lock.load();
-        if !bits.intersects(SETTLED) {
-            let Handoff { lock, taker, .. } = &*taker.handoff;
-            // SAFETY: the one taker is borrowed exclusively, and `TAKER_WAITS`
+        let mut bits = receiver.handoff.lock.load();
+        if !bits.intersects(COMPLETE) {
+            let Handoff { lock, rx_waker, .. } = &*receiver.handoff;
+            // SAFETY: the one receiver is borrowed exclusively, and `RX_WAKER_SET`
             // is cleared only by leaving it and by what settles (invariant 3).
-            match unsafe { taker.wait(lock, TAKER_WAITS, SETTLED, bits, cx) } {
-                Poll::Ready(settled) => bits = settled,
+            match unsafe { rx_waker.wait(lock, RX_WAKER_SET, COMPLETE, bits, cx) } {
+                Poll::Ready(complete) => bits = complete,
                 Poll::Pending => return Poll::Pending,
             }
         }
-        Self::settle(this, bits)
+        Self::complete_recv(this, bits)
     }
 
     /// Takes nothing new from now on: a value given later is refused, one
     /// given before is still there to be taken.
     pub fn close(&self) {
-        let unwaited = self
-            .handoff
-            .lock
-            .update(|bits| (!bits.intersects(GIVER_WAITS | TAKER_WAITS)).then(|| bits | CLOSED));
+        let unwaited = self.handoff.lock.update(|bits| {
+            (!bits.intersects(TX_WAKER_SET | RX_WAKER_SET)).then(|| bits | RX_CLOSED)
+        });
         if unwaited.is_err() {
             let mut wakes = WakeList::new();
             self.handoff
-                .decide(Bits::EMPTY, &mut wakes, |bits| bits | CLOSED);
+                .complete(Bits::EMPTY, &mut wakes, |bits| bits | RX_CLOSED);
             wakes.fire();
         }
     }
 
     /// Whether a value is there to be taken.
     pub fn is_full(&self) -> bool {
-        self.handoff.lock.load().contains(FULL)
+        self.handoff.lock.load().contains(VALUE_SENT)
     }
 
     /// Answers a settled take and lets go of the end.
     #[inline]
-    fn settle(this: &mut Option<Self>, bits: Bits) -> Poll<Option<T>> {
-        let Some(taker) = this.take() else {
+    fn complete_recv(this: &mut Option<Self>, bits: Bits) -> Poll<Option<T>> {
+        let Some(receiver) = this.take() else {
             return Poll::Ready(None);
         };
-        if bits.contains(GIVER_LEFT) {
-            let taker = ManuallyDrop::new(taker);
-            // SAFETY: the giver has left, and `taker` is not dropped.
-            Poll::Ready(unsafe { Self::finish(taker.handoff, bits) })
+        if bits.contains(TX_CLOSED) {
+            let receiver = ManuallyDrop::new(receiver);
+            // SAFETY: the sender has left, and `receiver` is not dropped.
+            Poll::Ready(unsafe { Self::finish(receiver.handoff, bits) })
         } else {
-            taker.leave_closed();
+            receiver.leave_closed();
             Poll::Ready(None)
         }
     }
 
-    /// Drops the end, where it was closed and the giver is still there.
+    /// Drops the end, where it was closed and the sender is still there.
     #[cold]
     fn leave_closed(self) {}
 
@@ -574,12 +578,12 @@ impl<T, P: Place> Taker<T, P> {
     ///
     /// # Safety
     ///
-    /// `bits` have been seen in this handoff and contain `GIVER_LEFT`; the
-    /// taker does not use its pointer again.
+    /// `bits` have been seen in this handoff and contain `TX_CLOSED`; the
+    /// receiver does not use its pointer again.
     #[inline]
     unsafe fn finish(handoff: P::Pointer<T>, bits: Bits) -> Option<T> {
-        let value = bits.contains(FULL).then(|| handoff.read());
-        // SAFETY: the giver has left, and the taker does so now.
+        let value = bits.contains(VALUE_SENT).then(|| handoff.read());
+        // SAFETY: the sender has left, and the receiver does so now.
         unsafe { handoff.release() };
         value
     }
@@ -588,13 +592,15 @@ impl<T, P: Place> Taker<T, P> {
     ///
     /// # Safety
     ///
-    /// The taker does not use its pointer again.
+    /// The receiver does not use its pointer again.
     #[cold]
     unsafe fn leave_slow(handoff: P::Pointer<T>) {
         let mut wakes = WakeList::new();
-        let before = handoff.decide(TAKER_WAITS, &mut wakes, |bits| bits | CLOSED | TAKER_LEFT);
-        if before.contains(GIVER_LEFT) {
-            // SAFETY: the giver had left when the taker did.
+        let before = handoff.complete(RX_WAKER_SET, &mut wakes, |bits| {
+            bits | RX_CLOSED | RX_DROPPED
+        });
+        if before.contains(TX_CLOSED) {
+            // SAFETY: the sender had left when the receiver did.
             drop(unsafe { Self::finish(handoff, before) });
         }
         wakes.fire();
@@ -602,35 +608,35 @@ impl<T, P: Place> Taker<T, P> {
 }
 
 /// Closes and leaves.
-impl<T, P: Place> Drop for Taker<T, P> {
+impl<T, P: Storage> Drop for RawReceiver<T, P> {
     #[inline]
     fn drop(&mut self) {
         match self.handoff.lock.update(|bits| {
-            (!bits.intersects(GIVER_LEFT | GIVER_WAITS | TAKER_WAITS))
-                .then(|| bits | CLOSED | TAKER_LEFT)
+            (!bits.intersects(TX_CLOSED | TX_WAKER_SET | RX_WAKER_SET))
+                .then(|| bits | RX_CLOSED | RX_DROPPED)
         }) {
             Ok(_) => {}
-            Err(bits) if bits.contains(GIVER_LEFT) => {
-                // SAFETY: the giver has left, and the taker does so now.
+            Err(bits) if bits.contains(TX_CLOSED) => {
+                // SAFETY: the sender has left, and the receiver does so now.
                 drop(unsafe { Self::finish(self.handoff, bits) });
             }
-            // SAFETY: the taker is being dropped.
+            // SAFETY: the receiver is being dropped.
             Err(_) => unsafe { Self::leave_slow(self.handoff) },
         }
     }
 }
 
-impl<T, P: Place> fmt::Debug for Giver<T, P> {
+impl<T, P: Storage> fmt::Debug for RawSender<T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Giver")
+        f.debug_struct("RawSender")
             .field("is_closed", &self.is_closed())
             .finish_non_exhaustive()
     }
 }
 
-impl<T, P: Place> fmt::Debug for Taker<T, P> {
+impl<T, P: Storage> fmt::Debug for RawReceiver<T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Taker")
+        f.debug_struct("RawReceiver")
             .field("is_full", &self.is_full())
             .finish_non_exhaustive()
     }

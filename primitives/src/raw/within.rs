@@ -41,7 +41,9 @@ use core::task::{Context, Poll};
 ///
 /// ```
 /// use core::future::{pending, ready};
-/// use reveille::protocol::{Native, Within, block_on};
+/// use reveille::backend::Native;
+/// use reveille::protocol::block_on;
+/// use reveille::raw::Within;
 ///
 /// assert_eq!(block_on::<Native, _>(Within::new(ready(1), ready(2))), Ok(1));
 /// assert_eq!(block_on::<Native, _>(Within::new(pending::<u32>(), ready(2))), Err(2));

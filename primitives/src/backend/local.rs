@@ -2,7 +2,8 @@
 
 use core::cell::{Cell, RefCell, UnsafeCell};
 
-use super::{Backend, Bits, RawStateLock, StateLock};
+use super::{Backend, RawStateLock};
+use crate::protocol::{Bits, StateLock};
 
 /// The backend for a single thread: no atomics, and nothing over it is `Send`
 /// or `Sync`.
@@ -11,7 +12,7 @@ use super::{Backend, Bits, RawStateLock, StateLock};
 /// implemented): on one thread nobody could end the wait.
 ///
 /// ```compile_fail,E0277
-/// use reveille::{oneshot, protocol::Local};
+/// use reveille::{oneshot, backend::Local};
 ///
 /// let (tx, rx) = oneshot::channel_in::<u32, Local>();
 /// std::thread::spawn(move || tx.send(1));
@@ -47,12 +48,12 @@ pub struct LocalLock<S> {
 
 /// Leaves the bits of a section on the way out of it, by return or by
 /// unwinding.
-struct Held<'a> {
+struct UnlockOnDrop<'a> {
     lock: &'a Cell<Bits>,
     bits: Bits,
 }
 
-impl Drop for Held<'_> {
+impl Drop for UnlockOnDrop<'_> {
     #[inline]
     fn drop(&mut self) {
         self.lock.set(self.bits);
@@ -99,11 +100,11 @@ unsafe impl<S> RawStateLock<S> for LocalLock<S> {
         let Ok(mut state) = self.state.try_borrow_mut() else {
             panic!("{WITHIN_ANOTHER}")
         };
-        let mut held = Held {
+        let mut guard = UnlockOnDrop {
             bits: self.bits.get(),
             lock: &self.bits,
         };
-        f(&mut held.bits, &mut state)
+        f(&mut guard.bits, &mut state)
     }
 
     #[inline]

@@ -3,8 +3,9 @@
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::word::{Atomics, Lot, WordLock};
-use super::{Backend, Bits, BlockingBackend, Park, SharedBackend, StateLock};
+use super::word::{Atomics, ParkingLot, WordLock};
+use super::{Backend, BlockingBackend, Park, SharedBackend};
+use crate::protocol::{Bits, StateLock};
 
 /// The backend without an operating system: contended lockers spin.
 ///
@@ -32,7 +33,7 @@ impl<S> StateLock<S, Spin> {
     pub const fn const_new(bits: Bits, state: S) -> Self {
         Self::from_raw(WordLock::from_parts(
             AtomicUsize::new(bits.to_word()),
-            SpinLot,
+            SpinParkingLot,
             UnsafeCell::new(state),
         ))
     }
@@ -47,7 +48,7 @@ pub struct SpinAtomics;
 unsafe impl Atomics for SpinAtomics {
     type Word = AtomicUsize;
     type Cell<T> = UnsafeCell<T>;
-    type Lot = SpinLot;
+    type ParkingLot = SpinParkingLot;
     /// For ever: `PARKED` is never set.
     const SPINS: u32 = u32::MAX;
 
@@ -61,9 +62,9 @@ unsafe impl Atomics for SpinAtomics {
 
 /// A lot in which nobody sleeps.
 #[derive(Debug)]
-pub struct SpinLot;
+pub struct SpinParkingLot;
 
-impl Lot<AtomicUsize> for SpinLot {
+impl ParkingLot<AtomicUsize> for SpinParkingLot {
     fn new() -> Self {
         Self
     }

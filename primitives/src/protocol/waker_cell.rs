@@ -21,17 +21,18 @@
 use core::mem::MaybeUninit;
 use core::task::{Context, Poll, Waker};
 
-use super::{Backend, Bits, Cell, StateLock};
+use super::{Bits, StateLock};
+use crate::backend::{Backend, Cell};
 
 /// A place for the waker of one waiter, beside the lock whose bits it waits
 /// for. Dropping it drops no waker.
-pub(super) struct Bell<B: Backend> {
+pub(crate) struct WakerCell<B: Backend> {
     waker: B::Cell<MaybeUninit<Waker>>,
 }
 
-impl<B: Backend> Bell<B> {
+impl<B: Backend> WakerCell<B> {
     #[inline]
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             waker: B::Cell::new(MaybeUninit::uninit()),
         }
@@ -49,7 +50,7 @@ impl<B: Backend> Bell<B> {
     ///   [`unregister`](Self::unregister), also takes the waker and sets a bit of
     ///   `decided`, for good.
     #[inline]
-    pub(super) unsafe fn wait<S>(
+    pub(crate) unsafe fn wait<S>(
         &self,
         lock: &StateLock<S, B>,
         waits: Bits,
@@ -59,7 +60,7 @@ impl<B: Backend> Bell<B> {
     ) -> Poll<Bits> {
         let waiting = seen.contains(waits);
         // SAFETY: `waits` was set, so a waker had been put.
-        if waiting && unsafe { self.holds(cx.waker()) } {
+        if waiting && unsafe { self.will_wake(cx.waker()) } {
             return Poll::Pending;
         }
         // First, for it may panic, and then what was registered still is.
@@ -94,7 +95,7 @@ impl<B: Backend> Bell<B> {
     /// # Safety
     ///
     /// As for [`wait`](Self::wait), of which it counts as a call.
-    pub(super) unsafe fn unregister<S>(
+    pub(crate) unsafe fn unregister<S>(
         &self,
         lock: &StateLock<S, B>,
         waits: Bits,
@@ -112,7 +113,7 @@ impl<B: Backend> Bell<B> {
     /// section that clears `waits`, as the waiter while it is clear, or as the
     /// sole user.
     #[inline]
-    pub(super) unsafe fn take(&self) -> Waker {
+    pub(crate) unsafe fn take(&self) -> Waker {
         // By a read that leaves the cell as it is: the waiter may be comparing.
         self.waker.with(|cell| {
             // SAFETY: the cell is the caller's.
@@ -140,7 +141,7 @@ impl<B: Backend> Bell<B> {
     ///
     /// The caller is the waiter, and has put one.
     #[inline]
-    unsafe fn holds(&self, waker: &Waker) -> bool {
+    unsafe fn will_wake(&self, waker: &Waker) -> bool {
         self.waker.with(|cell| {
             // SAFETY: the cell is written by the waiter only, which is here. A
             // section of another thread may be taking the waker at this moment: a

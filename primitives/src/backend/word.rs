@@ -23,7 +23,8 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{Bits, Cell, RawStateLock};
+use super::{Cell, RawStateLock};
+use crate::protocol::Bits;
 
 const LOCKED: usize = 0b01;
 const PARKED: usize = 0b10;
@@ -35,17 +36,17 @@ const PARKED: usize = 0b10;
 /// - `Word` is one atomic word: each of its operations does what it says, in one step,
 ///   with the orderings it names. A compare-exchange that returns `Ok` has found `old`
 ///   and stored `new`; one that returns `Err` has stored nothing.
-/// - `Lot` calls the closure of an `unpark_one` once, before it returns, and stores
+/// - `ParkingLot` calls the closure of an `unpark_one` once, before it returns, and stores
 ///   nothing to the word itself.
 /// - Several threads may use a cell at once, as [`SharedBackend`](super::SharedBackend)
-///   says of its cells, if `Word` and `Lot` are `Sync`.
+///   says of its cells, if `Word` and `ParkingLot` are `Sync`.
 pub unsafe trait Atomics: Sized + 'static {
     /// The lock word.
     type Word: Word;
     /// Where the state stands.
     type Cell<T>: Cell<T>;
     /// Where lockers sleep.
-    type Lot: Lot<Self::Word>;
+    type ParkingLot: ParkingLot<Self::Word>;
     /// How often a locker looks again before it goes to sleep.
     const SPINS: u32;
 
@@ -89,20 +90,20 @@ pub trait Word: Sized {
     /// # Errors
     ///
     /// The word found.
-    fn mark(&self, old: usize, new: usize) -> Result<usize, usize>;
+    fn mark_parked(&self, old: usize, new: usize) -> Result<usize, usize>;
     /// The value by exclusive borrow.
     fn get_mut<R>(&mut self, f: impl FnOnce(&mut usize) -> R) -> R;
 }
 
 /// The orderings of the compare-exchanges, on success and otherwise. They stand
 /// here once, so that those that loom explores are those that run.
-pub(super) mod ordering {
+pub(crate) mod ordering {
     use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
 
     pub(crate) const LOCK: (Ordering, Ordering) = (Acquire, Relaxed);
     pub(crate) const UNLOCK: (Ordering, Ordering) = (Release, Relaxed);
     pub(crate) const UPDATE: (Ordering, Ordering) = (AcqRel, Acquire);
-    pub(crate) const MARK: (Ordering, Ordering) = (Relaxed, Relaxed);
+    pub(crate) const MARK_PARKED: (Ordering, Ordering) = (Relaxed, Relaxed);
 }
 
 impl Word for AtomicUsize {
@@ -142,8 +143,8 @@ impl Word for AtomicUsize {
     }
 
     #[inline]
-    fn mark(&self, old: usize, new: usize) -> Result<usize, usize> {
-        self.compare_exchange_weak(old, new, ordering::MARK.0, ordering::MARK.1)
+    fn mark_parked(&self, old: usize, new: usize) -> Result<usize, usize> {
+        self.compare_exchange_weak(old, new, ordering::MARK_PARKED.0, ordering::MARK_PARKED.1)
     }
 
     fn get_mut<R>(&mut self, f: impl FnOnce(&mut usize) -> R) -> R {
@@ -152,7 +153,7 @@ impl Word for AtomicUsize {
 }
 
 /// Where lockers of a word sleep.
-pub trait Lot<W> {
+pub trait ParkingLot<W> {
     /// An empty lot.
     fn new() -> Self;
 
@@ -178,13 +179,21 @@ pub trait Lot<W> {
 /// backends that use it.
 pub struct WordLock<S, A: Atomics> {
     word: A::Word,
-    lot: A::Lot,
+    parking_lot: A::ParkingLot,
     state: A::Cell<S>,
 }
 
 impl<S, A: Atomics> WordLock<S, A> {
-    pub(super) const fn from_parts(word: A::Word, lot: A::Lot, state: A::Cell<S>) -> Self {
-        Self { word, lot, state }
+    pub(crate) const fn from_parts(
+        word: A::Word,
+        parking_lot: A::ParkingLot,
+        state: A::Cell<S>,
+    ) -> Self {
+        Self {
+            word,
+            parking_lot,
+            state,
+        }
     }
 
     /// Takes the lock and returns the bits found.
@@ -216,14 +225,14 @@ impl<S, A: Atomics> WordLock<S, A> {
                     word = self.word.load_relaxed();
                     continue;
                 }
-                if let Err(now) = self.word.mark(word, word | PARKED) {
+                if let Err(now) = self.word.mark_parked(word, word | PARKED) {
                     word = now;
                     continue;
                 }
             }
             let stays = || self.word.load_relaxed() & (LOCKED | PARKED) == LOCKED | PARKED;
             // SAFETY: the closure loads a word and compares it.
-            unsafe { self.lot.park(&self.word, stays) };
+            unsafe { self.parking_lot.park(&self.word, stays) };
             spins = 0;
             word = self.word.load_relaxed();
         }
@@ -264,18 +273,18 @@ impl<S, A: Atomics> WordLock<S, A> {
             self.word.store_release(new.to_word() | parked);
         };
         // SAFETY: the closure stores a word.
-        unsafe { self.lot.unpark_one(&self.word, release) };
+        unsafe { self.parking_lot.unpark_one(&self.word, release) };
     }
 }
 
 /// Releases on the way out of a section, by return or by unwinding.
-struct Held<'a, S, A: Atomics> {
+struct UnlockOnDrop<'a, S, A: Atomics> {
     lock: &'a WordLock<S, A>,
     old: Bits,
     bits: Bits,
 }
 
-impl<S, A: Atomics> Drop for Held<'_, S, A> {
+impl<S, A: Atomics> Drop for UnlockOnDrop<'_, S, A> {
     #[inline]
     fn drop(&mut self) {
         self.lock.unlock(self.old, self.bits);
@@ -287,7 +296,7 @@ impl<S, A: Atomics> Drop for Held<'_, S, A> {
 // word and giving it back, and `update` and `exchange` replace only an unlocked word
 // that has the bits they expect, or do so between the same two. Visibility:
 // taking acquires, giving back and `update` release, and every other change of
-// the word (`mark`) is a read-modify-write, so it continues the release
+// the word (`mark_parked`) is a read-modify-write, so it continues the release
 // sequence and an acquire that reads from it still synchronises. Last access:
 // the releasing compare-exchange of `unlock` and `update`, or the store inside
 // `unpark_one`, which touches nothing of the lock afterwards. All this is
@@ -296,7 +305,7 @@ unsafe impl<S, A: Atomics> RawStateLock<S> for WordLock<S, A> {
     fn new(bits: Bits, state: S) -> Self {
         Self::from_parts(
             A::Word::new(bits.to_word()),
-            A::Lot::new(),
+            A::ParkingLot::new(),
             A::Cell::new(state),
         )
     }
@@ -336,14 +345,14 @@ unsafe impl<S, A: Atomics> RawStateLock<S> for WordLock<S, A> {
     #[inline]
     fn with<R>(&self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
         let old = self.lock();
-        let mut held = Held {
+        let mut guard = UnlockOnDrop {
             lock: self,
             old,
             bits: old,
         };
-        let bits = &mut held.bits;
+        let bits = &mut guard.bits;
         self.state.with_mut(|state| {
-            // SAFETY: the lock is held until `held` drops, and the state is
+            // SAFETY: the lock is held until `guard` drops, and the state is
             // reached only through it, so this is the only reference.
             f(bits, unsafe { &mut *state })
         })
@@ -387,6 +396,6 @@ impl<S, A: Atomics> core::fmt::Debug for WordLock<S, A> {
 unsafe impl<S: Send, A: Atomics> Sync for WordLock<S, A>
 where
     A::Word: Sync,
-    A::Lot: Sync,
+    A::ParkingLot: Sync,
 {
 }

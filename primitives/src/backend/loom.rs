@@ -13,8 +13,9 @@ use loom::sync::atomic::AtomicUsize;
 use loom::sync::{Condvar, Mutex};
 
 use super::stepped::SteppedBits;
-use super::word::{Atomics, Lot, Word, WordLock, ordering};
-use super::{Backend, Bits, BlockingBackend, Cell, Park, RawStateLock, SharedBackend};
+use super::word::{Atomics, ParkingLot, Word, WordLock, ordering};
+use super::{Backend, BlockingBackend, Cell, Park, RawStateLock, SharedBackend};
+use crate::protocol::Bits;
 
 /// The backend that loom explores section by section.
 #[derive(Debug)]
@@ -139,9 +140,9 @@ pub struct LoomAtomics;
 // calls the closure of an unpark once. All threads of a model run on one of the
 // system's, so they may use a cell at once.
 unsafe impl Atomics for LoomAtomics {
-    type Word = LoomStep;
+    type Word = LoomAtomicWord;
     type Cell<T> = LoomCell<T>;
-    type Lot = LoomLot;
+    type ParkingLot = LoomParkingLot;
     /// None: what a spin could see, the search sees by another order.
     const SPINS: u32 = 0;
 
@@ -158,12 +159,12 @@ unsafe impl Atomics for LoomAtomics {
 /// with each of its kind. Being relaxed and elsewhere, it orders nothing of
 /// what is explored.
 #[derive(Debug)]
-pub struct LoomStep {
+pub struct LoomAtomicWord {
     word: AtomicUsize,
     steps: AtomicUsize,
 }
 
-impl LoomStep {
+impl LoomAtomicWord {
     /// The word, for the access that comes with this step.
     pub fn step(&self) -> &AtomicUsize {
         self.steps.fetch_add(1, Ordering::Relaxed);
@@ -171,7 +172,7 @@ impl LoomStep {
     }
 }
 
-impl Word for LoomStep {
+impl Word for LoomAtomicWord {
     fn new(value: usize) -> Self {
         Self {
             word: AtomicUsize::new(value),
@@ -206,9 +207,9 @@ impl Word for LoomStep {
             .compare_exchange_weak(old, new, ordering::UPDATE.0, ordering::UPDATE.1)
     }
 
-    fn mark(&self, old: usize, new: usize) -> Result<usize, usize> {
+    fn mark_parked(&self, old: usize, new: usize) -> Result<usize, usize> {
         self.word
-            .compare_exchange_weak(old, new, ordering::MARK.0, ordering::MARK.1)
+            .compare_exchange_weak(old, new, ordering::MARK_PARKED.0, ordering::MARK_PARKED.1)
     }
 
     fn get_mut<R>(&mut self, f: impl FnOnce(&mut usize) -> R) -> R {
@@ -220,21 +221,21 @@ impl Word for LoomStep {
 /// `parking_lot_core` promises (`validate` and the unlock's closure run under
 /// the lot's lock, sleepers leave in order) and nothing more.
 #[derive(Debug)]
-pub struct LoomLot {
-    sleepers: Mutex<Sleepers>,
+pub struct LoomParkingLot {
+    sleepers: Mutex<ParkedThreads>,
     left: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Sleepers {
+struct ParkedThreads {
     asleep: VecDeque<usize>,
     tickets: usize,
 }
 
-impl<W> Lot<W> for LoomLot {
+impl<W> ParkingLot<W> for LoomParkingLot {
     fn new() -> Self {
         Self {
-            sleepers: Mutex::new(Sleepers::default()),
+            sleepers: Mutex::new(ParkedThreads::default()),
             left: Condvar::new(),
         }
     }

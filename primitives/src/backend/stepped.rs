@@ -11,32 +11,32 @@
 
 use core::cell::Cell;
 
-use super::Bits;
+use crate::protocol::Bits;
 
 /// Bits that a section takes out and puts back.
 #[derive(Debug)]
-pub(super) struct SteppedBits(Cell<Option<Bits>>);
+pub(crate) struct SteppedBits(Cell<Option<Bits>>);
 
 /// The bits of a section, on their way back: by return or by unwinding.
-pub(super) struct Taken<'a> {
+pub(crate) struct Taken<'a> {
     home: &'a SteppedBits,
-    pub(super) bits: Bits,
+    pub(crate) bits: Bits,
 }
 
 impl SteppedBits {
-    pub(super) const fn new(bits: Bits) -> Self {
+    pub(crate) const fn new(bits: Bits) -> Self {
         Self(Cell::new(Some(bits)))
     }
 
     /// Takes the bits out. The caller has the mutex.
-    pub(super) fn take(&self) -> Taken<'_> {
+    pub(crate) fn take(&self) -> Taken<'_> {
         let bits = self.0.take().expect("the mutex excludes sections");
         Taken { home: self, bits }
     }
 
     /// Replaces the bits by what `f` returns, as an update does. `section` is an
     /// empty section: when it returns, the mutex has been taken and released.
-    pub(super) fn update(
+    pub(crate) fn update(
         &self,
         section: impl Fn(),
         mut f: impl FnMut(Bits) -> Option<Bits>,
@@ -54,7 +54,7 @@ impl SteppedBits {
         }
     }
 
-    pub(super) fn get_mut(&mut self) -> &mut Bits {
+    pub(crate) fn get_mut(&mut self) -> &mut Bits {
         let bits = self.0.get_mut();
         bits.as_mut().expect("the lock is borrowed exclusively")
     }

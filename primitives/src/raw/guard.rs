@@ -23,9 +23,9 @@ use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use core::task::{Context, Poll};
 
-use super::{
-    Acquiring, Backend, Bits, Holders, Holding, Permits, Request, SharedBackend, Site, Witness,
-};
+use super::{AcquireState, CallerLocation, Holder, Holders, Permits, Request, Witness};
+use crate::backend::{Backend, SharedBackend};
+use crate::protocol::Bits;
 
 /// A value that is reached only through guards: of which shares, `A` says.
 pub struct Guarded<T: ?Sized, B: Backend, A = Alone> {
@@ -298,7 +298,7 @@ pointers!(RwLock, Together);
 pub struct Guard<V: ?Sized, H: Hold, S: Share> {
     value: NonNull<V>,
     hold: H,
-    held: Holding,
+    holder: Holder,
     share: PhantomData<S>,
     /// As `&mut V`: invariant.
     value_type: PhantomData<*mut V>,
@@ -323,7 +323,7 @@ impl<V: ?Sized, H: Hold, S: Share> Guard<V, H, S> {
     ///
     /// Its share of the permits has been taken, for this guard.
     #[inline]
-    unsafe fn new(pointer: H, site: Site) -> Self
+    unsafe fn new(pointer: H, location: CallerLocation) -> Self
     where
         H: Pointer<Value = V>,
     {
@@ -331,7 +331,7 @@ impl<V: ?Sized, H: Hold, S: Share> Guard<V, H, S> {
         Self {
             // SAFETY: a cell's pointer is not null.
             value: unsafe { NonNull::new_unchecked(value) },
-            held: pointer.core().holders.enter(site),
+            holder: pointer.core().holders.enter(location),
             hold: pointer,
             share: PhantomData,
             value_type: PhantomData,
@@ -346,14 +346,16 @@ impl<V: ?Sized, H: Hold, S: Share> Guard<V, H, S> {
         H: Pointer<Value = V>,
         S: Of<H::Access>,
     {
-        let site = Site::here();
+        let location = CallerLocation::capture();
         let Core { permits, all, .. } = pointer.core();
         let taken = match S::IS_ALL {
-            true => permits.try_take_all(*all),
-            false => permits.try_take(Request::exactly(S::of(*all))),
+            true => permits.try_acquire_all(*all),
+            false => permits.try_acquire(Request::exactly(S::of(*all))),
         };
         // SAFETY: they have just been taken.
-        taken.is_ok().then(|| unsafe { Self::new(pointer, site) })
+        taken
+            .is_ok()
+            .then(|| unsafe { Self::new(pointer, location) })
     }
 
     /// Forgets what it can of the value's type.
@@ -371,12 +373,12 @@ impl<V: ?Sized, H: Hold, S: Share> Guard<V, H, S> {
         H: Pointer<Value = V, Access = Together>,
         S: Contains<L>,
     {
-        let (value, hold, held) = self.into_parts();
+        let (value, hold, holder) = self.into_parts();
         // First the guard: a waker that panics is woken by what follows.
         let guard = Guard {
             value,
             hold,
-            held,
+            holder,
             share: PhantomData::<L>,
             value_type: PhantomData,
         };
@@ -392,11 +394,11 @@ impl<V: ?Sized, H: Hold, S: Share> Guard<V, H, S> {
     /// The same share over another place, which is a part of the one before.
     #[inline]
     fn with_value<W: ?Sized>(self, value: NonNull<W>) -> Guard<W, H::Narrow, S> {
-        let (_, hold, held) = self.into_parts();
+        let (_, hold, holder) = self.into_parts();
         Guard {
             value,
             hold: hold.narrow(),
-            held,
+            holder,
             share: PhantomData,
             value_type: PhantomData,
         }
@@ -404,14 +406,14 @@ impl<V: ?Sized, H: Hold, S: Share> Guard<V, H, S> {
 
     /// The parts of a guard whose permits the caller keeps.
     #[inline]
-    fn into_parts(self) -> (NonNull<V>, H, Holding) {
+    fn into_parts(self) -> (NonNull<V>, H, Holder) {
         let mut this = ManuallyDrop::new(self);
-        let held = core::mem::take(&mut this.held);
+        let holder = core::mem::take(&mut this.holder);
         // SAFETY: `this` is not used again and not dropped.
         (
             this.value,
             unsafe { core::ptr::read(&raw const this.hold) },
-            held,
+            holder,
         )
     }
 }
@@ -495,7 +497,7 @@ impl<V: ?Sized, H: Pointer<Value = V, Access = Together>> Guard<V, H, Half> {
     /// Takes the rest of the permits, if they are there, whoever waits for some.
     pub(crate) fn try_upgrade(self) -> Result<Guard<V, H, All>, Self> {
         let core = self.hold.core();
-        match core.permits.try_take_urgently(rest(core.all)) {
+        match core.permits.try_acquire_priority(rest(core.all)) {
             // SAFETY: half and the rest are all.
             Ok(_) => Ok(unsafe { self.upgraded() }),
             Err(_) => Err(self),
@@ -508,11 +510,11 @@ impl<V: ?Sized, H: Pointer<Value = V, Access = Together>> Guard<V, H, Half> {
     ///
     /// The rest of the permits has been taken, for this guard.
     unsafe fn upgraded(self) -> Guard<V, H, All> {
-        let (value, hold, held) = self.into_parts();
+        let (value, hold, holder) = self.into_parts();
         Guard {
             value,
             hold,
-            held,
+            holder,
             share: PhantomData,
             value_type: PhantomData,
         }
@@ -566,7 +568,7 @@ impl<V: ?Sized, H: Hold, S: Share> Drop for Guard<V, H, S> {
             holders,
             ..
         } = self.hold.core();
-        holders.leave(&mut self.held);
+        holders.leave(&mut self.holder);
         match S::IS_ALL {
             true => permits.release_all(*all),
             false => permits.release(S::of(*all)),
@@ -579,7 +581,7 @@ impl<V: ?Sized, H: Hold, S: Share> Drop for Guard<V, H, S> {
 pub struct AcquireGuard<P: Pointer, S: Of<P::Access>> {
     /// None once it has been ready.
     pointer: Option<P>,
-    acquiring: Acquiring,
+    acquire: AcquireState,
     share: PhantomData<S>,
 }
 
@@ -589,7 +591,7 @@ impl<P: Pointer, S: Of<P::Access>> AcquireGuard<P, S> {
     pub(crate) fn new(pointer: P) -> Self {
         Self {
             pointer: Some(pointer),
-            acquiring: Acquiring::new(),
+            acquire: AcquireState::new(),
             share: PhantomData,
         }
     }
@@ -609,10 +611,10 @@ impl<P: Pointer, S: Of<P::Access>> AcquireGuard<P, S> {
             Some(pointer) => {
                 let Core { permits, all, .. } = pointer.core();
                 match S::IS_ALL {
-                    true => self.acquiring.starts_with_all(*all, permits),
+                    true => self.acquire.try_start_all(*all, permits),
                     false => {
                         let request = Request::exactly(S::of(*all));
-                        self.acquiring.starts(request, permits)
+                        self.acquire.try_start(request, permits)
                     }
                 }
             }
@@ -632,9 +634,9 @@ impl<P: Pointer, S: Of<P::Access>> AcquireGuard<P, S> {
         let pointer = self.pointer.as_ref().expect("it was there a moment ago");
         let Core { permits, all, .. } = pointer.core();
         let mut request = Request::exactly(S::of(*all));
-        match self.acquiring.poll(found, &mut request, permits, cx) {
+        match self.acquire.poll(found, &mut request, permits, cx) {
             Poll::Pending => Poll::Pending,
-            // SAFETY: `acquiring` asks for the share's permits, of this pointer's
+            // SAFETY: `acquire` asks for the share's permits, of this pointer's
             // value and no other, and has been given them just now.
             Poll::Ready(Ok(_)) => Poll::Ready(unsafe { self.guard() }),
             Poll::Ready(Err(_)) => unreachable!("the permits of a value are never closed"),
@@ -650,7 +652,7 @@ impl<P: Pointer, S: Of<P::Access>> AcquireGuard<P, S> {
     unsafe fn guard(&mut self) -> Guard<P::Value, P, S> {
         let pointer = self.pointer.take().expect("it was there a moment ago");
         // SAFETY: the caller's promise is the one asked for.
-        unsafe { Guard::new(pointer, self.acquiring.site()) }
+        unsafe { Guard::new(pointer, self.acquire.location()) }
     }
 }
 
@@ -659,8 +661,7 @@ impl<P: Pointer, S: Of<P::Access>> Drop for AcquireGuard<P, S> {
     fn drop(&mut self) {
         if let Some(pointer) = &self.pointer {
             let Core { permits, all, .. } = pointer.core();
-            self.acquiring
-                .cancel(&Request::exactly(S::of(*all)), permits);
+            self.acquire.cancel(&Request::exactly(S::of(*all)), permits);
         }
     }
 }
@@ -675,7 +676,7 @@ fn polled_again(name: &str) -> ! {
 pub struct UpgradeGuard<V: ?Sized, H: Pointer<Value = V, Access = Together>> {
     /// None once it has been ready.
     guard: Option<Guard<V, H, Half>>,
-    acquiring: Acquiring,
+    acquire: AcquireState,
 }
 
 impl<V: ?Sized, H: Pointer<Value = V, Access = Together>> UpgradeGuard<V, H> {
@@ -683,7 +684,7 @@ impl<V: ?Sized, H: Pointer<Value = V, Access = Together>> UpgradeGuard<V, H> {
     pub(crate) fn new(guard: Guard<V, H, Half>) -> Self {
         Self {
             guard: Some(guard),
-            acquiring: Acquiring::urgently(),
+            acquire: AcquireState::with_priority(),
         }
     }
 }
@@ -702,13 +703,13 @@ impl<V: ?Sized, H: Pointer<Value = V, Access = Together>> UpgradeGuard<V, H> {
         };
         let Core { permits, all, .. } = guard.hold.core();
         let mut request = Request::exactly(rest(*all));
-        match self.acquiring.poll(Bits::EMPTY, &mut request, permits, cx) {
+        match self.acquire.poll(Bits::EMPTY, &mut request, permits, cx) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(_)) => {}
             Poll::Ready(Err(_)) => unreachable!("the permits of a value are never closed"),
         }
         let guard = self.guard.take().expect("it was there a moment ago");
-        // SAFETY: `acquiring` asks for the rest of the guard's permits, and has
+        // SAFETY: `acquire` asks for the rest of the guard's permits, and has
         // been given them just now.
         Poll::Ready(unsafe { guard.upgraded() })
     }
@@ -718,8 +719,7 @@ impl<V: ?Sized, H: Pointer<Value = V, Access = Together>> Drop for UpgradeGuard<
     fn drop(&mut self) {
         if let Some(guard) = &self.guard {
             let Core { permits, all, .. } = guard.hold.core();
-            self.acquiring
-                .cancel(&Request::exactly(rest(*all)), permits);
+            self.acquire.cancel(&Request::exactly(rest(*all)), permits);
         }
     }
 }

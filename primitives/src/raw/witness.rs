@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::{Backend, Cell, DefaultBackend, SharedBackend};
+use crate::backend::{Backend, Cell, DefaultBackend, SharedBackend};
 
 /// Stands for a value whose accesses a checker should watch: under loom, a
 /// [`write`](Self::write) that races with another access fails the model.
@@ -13,7 +13,7 @@ use super::{Backend, Cell, DefaultBackend, SharedBackend};
 /// # Examples
 ///
 /// ```
-/// use reveille::protocol::Witness;
+/// use reveille::raw::Witness;
 ///
 /// let witness: Witness = Witness::new_in();
 /// witness.write();

@@ -47,8 +47,9 @@ use core::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread_local;
 
-use super::bell::Bell;
-use super::{Backend, Bits, Cell, DefaultBackend, SharedBackend, StateLock};
+use crate::backend::{Backend, Cell, DefaultBackend, SharedBackend};
+use crate::protocol::waker_cell::WakerCell;
+use crate::protocol::{Bits, StateLock};
 
 const SCHEDULED: Bits = Bits::new(1);
 const RUNNING: Bits = Bits::new(1 << 1);
@@ -126,7 +127,7 @@ enum Stage<F: Future> {
 struct Header<B: Backend> {
     lock: StateLock<(), B>,
     table: &'static Table<B>,
-    join: Bell<B>,
+    join: WakerCell<B>,
     /// The only thread that may touch the future, or zero.
     thread: u64,
     /// The executor's, for whatever it needs.
@@ -278,7 +279,7 @@ where
             header: Header {
                 lock: StateLock::new_in(bits, ()),
                 table: &Self::TABLE,
-                join: Bell::new(),
+                join: WakerCell::new(),
                 thread,
                 key: AtomicUsize::new(0),
                 description,

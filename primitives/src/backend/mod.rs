@@ -1,0 +1,37 @@
+//! Backends: what a primitive stands on, and the lock words, cells and parking that implement it.
+
+#![allow(
+    unsafe_code,
+    reason = "the one place of the crate that may: every block says why it is sound"
+)]
+
+mod hooked;
+mod local;
+#[cfg(any(loom, feature = "loom"))]
+mod loom;
+#[cfg(feature = "std")]
+mod native;
+mod observed;
+#[cfg(feature = "shuttle")]
+mod shuttle;
+mod spin;
+#[cfg(any(loom, feature = "loom", feature = "shuttle"))]
+mod stepped;
+mod traits;
+pub(crate) mod word;
+
+pub use self::hooked::{Hooks, hooked};
+pub use self::local::{Local, LocalLock};
+#[cfg(any(loom, feature = "loom"))]
+pub use self::loom::{
+    Loom, LoomAtomicWord, LoomAtomics, LoomCell, LoomLock, LoomPark, LoomParkingLot, LoomWord,
+};
+#[cfg(feature = "std")]
+pub use self::native::{Native, StdAtomics, StdPark, StdParkingLot};
+pub use self::observed::{Observed, ObservedLock, Observer, Passage};
+#[cfg(feature = "shuttle")]
+pub use self::shuttle::{Shuttle, ShuttleLock, ShuttlePark};
+pub use self::spin::{Spin, SpinAtomics, SpinPark, SpinParkingLot};
+pub use self::traits::{Backend, BlockingBackend, Cell, DefaultBackend, Park, SharedBackend};
+pub use self::word::{Atomics, ParkingLot, Word, WordLock};
+pub use crate::protocol::lock::RawStateLock;

@@ -1,0 +1,34 @@
+//! What the primitives share: permits, guards, the once slot, the handoff, tasks.
+
+#![allow(
+    unsafe_code,
+    reason = "the one place of the crate that may: every block says why it is sound"
+)]
+
+mod guard;
+mod handoff;
+mod location;
+mod once_slot;
+mod permits;
+#[cfg(feature = "std")]
+mod task;
+mod within;
+mod witness;
+
+pub use self::guard::{
+    AcquireGuard, All, Alone, Contains, Core, Guard, Guarded, Half, Hold, Of, One, Pointer, Share,
+    Shared, Together, UpgradeGuard,
+};
+pub use self::handoff::{Boxed, Handoff, InSlot, RawReceiver, RawSender, Storage};
+#[cfg(feature = "locations")]
+pub use self::location::Locations;
+pub use self::location::{CallerLocation, Holder, Holders};
+pub use self::once_slot::{INITIALIZED, OnceSlot, Queues};
+pub use self::permits::{AcquireState, Closed, Permits, Refused, Request, describe_permits};
+#[cfg(feature = "std")]
+pub use self::task::{
+    Abort, Description, Failure, Held, Join, Name, Outcome, Ran, Runnable, Schedule, local_task,
+    task,
+};
+pub use self::within::Within;
+pub use self::witness::Witness;
