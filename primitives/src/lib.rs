@@ -4,6 +4,7 @@
 //! | module | |
 //! | --- | --- |
 //! | [`oneshot`] | one value, from one task to another |
+//! | [`mpsc`] | values, from many tasks to one: bounded, unbounded, or a rendezvous |
 //! | [`Barrier`] | a place where a number of tasks meet |
 //! | [`Mutex`] | a lock to be held across an `await` |
 //! | [`Condvar`] | waits for what a mutex protects to change |
@@ -43,7 +44,7 @@
 //! - `std` (default): threads that park. Without it the crate is `no_std` with
 //!   `alloc`, and the default backend spins.
 //! - `futures-core`: `FusedFuture` for the futures that are fused, `Stream` for
-//!   [`DelayQueue`](time::DelayQueue).
+//!   the receivers of [`mpsc`] and for [`DelayQueue`](time::DelayQueue).
 //! - `locations`: each primitive tells where in the source those who wait began
 //!   to, and those who hold it took it; in `Debug` too.
 //! - `loom`, `shuttle`: the backends that these explore. They only add types.
@@ -60,8 +61,10 @@ extern crate std;
 
 pub mod backend;
 pub mod barrier;
+mod buffer;
 pub mod condvar;
 mod guards;
+pub mod mpsc;
 pub mod mutex;
 pub mod notify;
 pub mod once_cell;

@@ -5,16 +5,18 @@
     reason = "the one place of the crate that may: every block says why it is sound"
 )]
 
+mod exclusive;
 mod guard;
 mod handoff;
 mod location;
 mod once_slot;
-mod permits;
+pub(crate) mod permits;
 #[cfg(feature = "std")]
 mod task;
 mod within;
 mod witness;
 
+pub use self::exclusive::Exclusive;
 pub use self::guard::{
     AcquireGuard, All, Alone, Contains, Core, Guard, Guarded, Half, Hold, Of, One, Pointer, Share,
     Shared, Together, UpgradeGuard,
@@ -24,7 +26,9 @@ pub use self::handoff::{Boxed, Handoff, InSlot, RawReceiver, RawSender, Storage}
 pub use self::location::Locations;
 pub use self::location::{CallerLocation, Holder, Holders};
 pub use self::once_slot::{INITIALIZED, OnceSlot, Queues};
-pub use self::permits::{AcquireState, Closed, Permits, Refused, Request, describe_permits};
+pub use self::permits::{
+    AcquireState, Beside, Closed, Permits, Queue, Refused, Request, describe_permits,
+};
 #[cfg(feature = "std")]
 pub use self::task::{
     Abort, Description, Failure, Held, Join, Name, Outcome, Ran, Runnable, Schedule, local_task,

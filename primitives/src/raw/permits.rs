@@ -30,7 +30,7 @@ use super::CallerLocation;
 use crate::backend::Backend;
 #[cfg(not(loom))]
 use crate::backend::DefaultBackend;
-use crate::protocol::{Bits, Section, StateLock, Waiter, Waiters, WakeList};
+use crate::protocol::{Bits, Generation, Section, StateLock, Waiter, Waiters, WakeList};
 
 const QUEUED: Bits = Bits::new(1);
 const CLOSED: Bits = Bits::new(1 << 1);
@@ -44,11 +44,35 @@ const MAX_BARGES: u16 = if usize::BITS < 64 { 0x3ff } else { u16::MAX };
 const BARGES: usize = MAX_BARGES as usize * BARGE;
 const PERMIT: usize = BARGES + BARGE;
 
-/// Permits, with a queue of those who wait for some.
-pub struct Permits<B: Backend> {
-    lock: StateLock<Queue, B>,
+/// Permits, with a queue of those who wait for some, and what stands beside them
+/// under the same lock.
+pub struct Permits<B: Backend, X = ()> {
+    lock: StateLock<Queue<X>, B>,
     /// How often the first in the queue may be barged past.
     max_barges: u16,
+}
+
+/// What stands beside permits, under their lock.
+///
+/// A channel keeps its values there: one section takes the permit and stores the
+/// value that it is for.
+pub trait Beside {
+    /// Whether the permits that come back after a close are seen by
+    /// [`settled`](Self::settled), and a waiter that was granted permits before the
+    /// close and polls after it is refused.
+    const SEES_CLOSED: bool;
+
+    /// Runs at the end of a section that gave permits back, once the queue has been
+    /// served. It takes at most one waker out.
+    fn settled(&mut self, bits: &mut Bits, wakes: &mut WakeList);
+}
+
+/// Nothing beside them.
+impl Beside for () {
+    const SEES_CLOSED: bool = false;
+
+    #[inline]
+    fn settled(&mut self, _: &mut Bits, _: &mut WakeList) {}
 }
 
 const fn clamp_barges(max_barges: u16) -> u16 {
@@ -59,18 +83,37 @@ const fn clamp_barges(max_barges: u16) -> u16 {
     }
 }
 
+/// Those who wait for permits, and what stands beside them.
 #[derive(Debug)]
-struct Queue {
+pub struct Queue<X> {
     /// With what each asks for, or has been granted.
     waiters: Waiters<Request>,
     debt: usize,
+    /// What stands beside the permits.
+    pub(crate) beside: X,
 }
 
-impl Queue {
-    const EMPTY: Self = Self {
-        waiters: Waiters::new(),
-        debt: 0,
-    };
+impl<X> Queue<X> {
+    const fn new(beside: X) -> Self {
+        Self {
+            waiters: Waiters::new(),
+            debt: 0,
+            beside,
+        }
+    }
+
+    /// In a section: gives no permits any more. The waiters of the generation are
+    /// woken by [`wake_notified`](Self::wake_notified).
+    pub(crate) fn close_in(&mut self, bits: &mut Bits) -> Generation {
+        bits.insert(CLOSED);
+        none_queued(bits);
+        self.waiters.notify_all()
+    }
+
+    /// As [`Waiters::wake_notified`].
+    pub(crate) fn wake_notified(&mut self, generation: Generation, wakes: &mut WakeList) -> bool {
+        self.waiters.wake_notified(generation, wakes)
+    }
 
     /// Takes permits back: what is owed of them is forgotten.
     fn return_permits(&mut self, bits: &mut Bits, mut permits: usize) {
@@ -167,6 +210,30 @@ fn barges(bits: Bits) -> usize {
     (bits.get() & BARGES) / BARGE
 }
 
+/// How many permits are free, by the bits.
+#[inline]
+pub(crate) fn free_in(bits: Bits) -> usize {
+    count(bits)
+}
+
+/// Whether the permits are closed, by the bits.
+#[inline]
+pub(crate) fn closed_in(bits: Bits) -> bool {
+    bits.contains(CLOSED)
+}
+
+/// Whether requests are queued, by the bits.
+#[inline]
+pub(crate) fn queued_in(bits: Bits) -> bool {
+    bits.contains(QUEUED)
+}
+
+/// Sets how many permits are free, whatever else the bits say.
+#[inline]
+pub(crate) fn set_free(bits: &mut Bits, permits: usize) {
+    *bits = Bits::fitting(bits.get() % PERMIT + permits * PERMIT);
+}
+
 /// Panics rather than wraps: by adding permits while others are out, there can
 /// be more than fit.
 #[inline]
@@ -206,7 +273,7 @@ fn barge(bits: &mut Bits) {
 impl Permits<DefaultBackend> {
     pub(crate) const fn const_new(permits: usize, max_barges: u16) -> Self {
         Self {
-            lock: StateLock::<_, DefaultBackend>::const_new(start(permits), Queue::EMPTY),
+            lock: StateLock::<_, DefaultBackend>::const_new(start(permits), Queue::new(())),
             max_barges: clamp_barges(max_barges),
         }
     }
@@ -236,19 +303,70 @@ pub fn describe_permits(bits: Bits, f: &mut dyn core::fmt::Write) -> core::fmt::
 }
 
 impl<B: Backend> Permits<B> {
-    /// The most permits there can be.
-    pub const MAX: usize = Bits::MAX / PERMIT;
-
     /// So many permits, over any backend.
     ///
     /// # Panics
     ///
     /// Panics where there are more than [`MAX`](Self::MAX).
     pub(crate) fn new_in(permits: usize, max_barges: u16) -> Self {
+        Self::with_beside_in(permits, max_barges, ())
+    }
+}
+
+impl<B: Backend, X: Beside> Permits<B, X> {
+    /// The most permits there can be.
+    pub const MAX: usize = Bits::MAX / PERMIT;
+
+    /// What keeps a release from being an update of the bits.
+    const SLOW: Bits = match X::SEES_CLOSED {
+        false => Bits::new(QUEUED.get() | DEBT.get()),
+        true => Bits::new(QUEUED.get() | DEBT.get() | CLOSED.get()),
+    };
+
+    /// So many permits with `beside` beside them, over any backend.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there are more than [`MAX`](Self::MAX).
+    pub(crate) fn with_beside_in(permits: usize, max_barges: u16, beside: X) -> Self {
         Self {
-            lock: StateLock::new_in(start(permits), Queue::EMPTY),
+            lock: StateLock::new_in(start(permits), Queue::new(beside)),
             max_barges: clamp_barges(max_barges),
         }
+    }
+
+    /// The lock of the permits and of what stands beside them.
+    #[inline]
+    pub(crate) const fn lock(&self) -> &StateLock<Queue<X>, B> {
+        &self.lock
+    }
+
+    /// In a section: takes a permit if one is free and no waiter is queued.
+    ///
+    /// # Errors
+    ///
+    /// The bits found.
+    #[inline]
+    pub(crate) fn take_one(bits: &mut Bits) -> Result<(), Bits> {
+        if bits.intersects(QUEUED | CLOSED) || count(*bits) == 0 {
+            return Err(*bits);
+        }
+        take(bits, 1);
+        Ok(())
+    }
+
+    /// In a section: gives permits to the queue, and otherwise leaves them free.
+    /// Grants at most one request where each is for one at least, and `permits` is one.
+    #[inline]
+    pub(crate) fn give_in(
+        &self,
+        bits: &mut Bits,
+        state: &mut Queue<X>,
+        permits: usize,
+        wakes: &mut WakeList,
+    ) -> bool {
+        state.return_permits(bits, permits);
+        self.assign(bits, state, wakes)
     }
 
     /// How many are there to be taken.
@@ -372,7 +490,7 @@ impl<B: Backend> Permits<B> {
     pub(crate) fn release(&self, permits: usize) {
         let released = self.lock.update(|bits| {
             // More than fit are told of by the slow path.
-            let free = !bits.intersects(QUEUED | DEBT) && permits <= Self::MAX - count(bits);
+            let free = !bits.intersects(Self::SLOW) && permits <= Self::MAX - count(bits);
             free.then(|| Bits::fitting(bits.get() + permits * PERMIT))
         });
         if let Err(found) = released
@@ -400,14 +518,14 @@ impl<B: Backend> Permits<B> {
         self.lock.rounds(|section| {
             let Section { bits, state, wakes } = section;
             state.return_permits(bits, core::mem::take(&mut released));
-            self.assign(bits, &mut state.waiters, wakes)
+            self.assign(bits, state, wakes)
         });
     }
 
     /// Whether what is released stays where it is: nobody waits for it, or
     /// whoever is first has been told.
     fn keeps(&self, bits: Bits) -> bool {
-        !bits.intersects(QUEUED | DEBT)
+        !bits.intersects(Self::SLOW)
             || (bits.contains(QUEUED | WOKEN)
                 && !bits.contains(DEBT)
                 && barges(bits) < usize::from(self.max_barges))
@@ -431,7 +549,7 @@ impl<B: Backend> Permits<B> {
                 }
                 state.return_permits(bits, permits);
             }
-            self.assign(bits, &mut state.waiters, wakes)
+            self.assign(bits, state, wakes)
         });
         refused.map_or(Ok(()), Err)
     }
@@ -467,30 +585,25 @@ impl<B: Backend> Permits<B> {
     pub(crate) fn close(&self) {
         self.lock.broadcast(
             |queue| &mut queue.waiters,
-            |Section { bits, state, .. }| {
-                bits.insert(CLOSED);
-                none_queued(bits);
-                ((), state.waiters.notify_all())
-            },
+            |Section { bits, state, .. }| ((), state.close_in(bits)),
         );
     }
 
     /// Grants what can be granted, in order, and answers whether to go on in
     /// another section: more wakers are due than one lets go.
     #[inline]
-    fn assign(
-        &self,
-        bits: &mut Bits,
-        waiters: &mut Waiters<Request>,
-        wakes: &mut WakeList,
-    ) -> bool {
-        match waiters.is_empty() {
+    fn assign(&self, bits: &mut Bits, state: &mut Queue<X>, wakes: &mut WakeList) -> bool {
+        let more = match state.waiters.is_empty() {
             true => {
                 none_queued(bits);
                 false
             }
-            false => self.assign_queued(bits, waiters, wakes),
+            false => self.assign_queued(bits, &mut state.waiters, wakes),
+        };
+        if !more {
+            state.beside.settled(bits, wakes);
         }
+        more
     }
 
     fn assign_queued(
@@ -524,7 +637,7 @@ impl<B: Backend> Permits<B> {
     }
 }
 
-impl<B: Backend> core::fmt::Debug for Permits<B> {
+impl<B: Backend, X: Beside> core::fmt::Debug for Permits<B, X> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let (waiting, granted) = self.waiting();
         f.debug_struct("Permits")
@@ -588,10 +701,10 @@ impl AcquireState {
     /// Takes permits that nobody waits for, if it has not been polled; or answers
     /// with the bits found, for [`poll`](Self::poll).
     #[inline]
-    pub(crate) fn try_start<B: Backend>(
+    pub(crate) fn try_start<B: Backend, X: Beside>(
         &self,
         request: Request,
-        permits: &Permits<B>,
+        permits: &Permits<B, X>,
     ) -> Result<usize, Bits> {
         match self.stage {
             Stage::CREATED => permits.acquire_free(request),
@@ -601,10 +714,10 @@ impl AcquireState {
 
     /// As [`starts`](Self::try_start), for all permits there are.
     #[inline]
-    pub(crate) fn try_start_all<B: Backend>(
+    pub(crate) fn try_start_all<B: Backend, X: Beside>(
         &self,
         all: usize,
-        permits: &Permits<B>,
+        permits: &Permits<B, X>,
     ) -> Result<usize, Bits> {
         match self.stage {
             Stage::CREATED => permits.acquire_all_free(all),
@@ -616,11 +729,11 @@ impl AcquireState {
     /// [start](Self::try_start), and found these bits. Ready once; it is not polled
     /// after that.
     #[inline]
-    pub(crate) fn poll<B: Backend>(
+    pub(crate) fn poll<B: Backend, X: Beside>(
         &mut self,
         found: Bits,
         request: &mut Request,
-        permits: &Permits<B>,
+        permits: &Permits<B, X>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<usize, Closed>> {
         match self.stage {
@@ -631,11 +744,11 @@ impl AcquireState {
 
     /// Takes permits or a place in the queue.
     #[inline(never)]
-    fn first_poll<B: Backend>(
+    fn first_poll<B: Backend, X: Beside>(
         &mut self,
         found: Bits,
         request: &mut Request,
-        permits: &Permits<B>,
+        permits: &Permits<B, X>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<usize, Closed>> {
         let asked = *request;
@@ -676,15 +789,20 @@ impl AcquireState {
 
     /// Takes what it has been granted, or what it has been woken for.
     #[inline(never)]
-    fn next_poll<B: Backend>(
+    fn next_poll<B: Backend, X: Beside>(
         &mut self,
         request: &mut Request,
-        permits: &Permits<B>,
+        permits: &Permits<B, X>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<usize, Closed>> {
-        if self.stage == Stage::TAKEN {
-            self.stage = Stage::DONE;
-            return Poll::Ready(Ok(request.least));
+        match self.stage {
+            Stage::TAKEN => {
+                self.stage = Stage::DONE;
+                return Poll::Ready(Ok(request.least));
+            }
+            // Refused, in a poll that a waker's panic ended (P8).
+            Stage::DONE => return Poll::Ready(Err(Closed)),
+            _ => {}
         }
         let stage = &mut self.stage;
         let poll = permits.lock.poll(cx, false, |section, registration| {
@@ -719,8 +837,12 @@ impl AcquireState {
             if !notified {
                 // One is woken at most, since whoever barges is not the first
                 // and the bound is not zero: there is no second round.
-                permits.assign(bits, waiters, wakes);
-            } else if taken == 0 {
+                permits.assign(bits, state, wakes);
+            } else if taken == 0 || X::SEES_CLOSED && bits.contains(CLOSED) {
+                if taken > 0 {
+                    // Nothing is queued after a close: there is no second round.
+                    permits.give_in(bits, state, taken, wakes);
+                }
                 *stage = Stage::DONE;
                 return Poll::Ready(Err(Closed));
             }
@@ -735,7 +857,11 @@ impl AcquireState {
 
     /// Gives up: leaves the queue, and hands on what it was granted.
     #[inline]
-    pub(crate) fn cancel<B: Backend>(&mut self, request: &Request, permits: &Permits<B>) {
+    pub(crate) fn cancel<B: Backend, X: Beside>(
+        &mut self,
+        request: &Request,
+        permits: &Permits<B, X>,
+    ) {
         if !matches!(self.stage, Stage::CREATED | Stage::PRIORITY | Stage::DONE) {
             self.cancel_slow(request, permits);
         }
@@ -743,7 +869,7 @@ impl AcquireState {
 
     #[cold]
     #[inline(never)]
-    fn cancel_slow<B: Backend>(&mut self, request: &Request, permits: &Permits<B>) {
+    fn cancel_slow<B: Backend, X: Beside>(&mut self, request: &Request, permits: &Permits<B, X>) {
         match core::mem::replace(&mut self.stage, Stage::DONE) {
             Stage::TAKEN => permits.release(request.least),
             Stage(waiter) => cancel(waiter, permits),
@@ -752,7 +878,7 @@ impl AcquireState {
 }
 
 #[inline]
-fn cancel<B: Backend>(waiter: Waiter, permits: &Permits<B>) {
+fn cancel<B: Backend, X: Beside>(waiter: Waiter, permits: &Permits<B, X>) {
     let mut waiter = Some(waiter);
     permits.lock.rounds(|section| {
         let Section { bits, state, wakes } = section;
@@ -764,6 +890,6 @@ fn cancel<B: Backend>(waiter: Waiter, permits: &Permits<B>) {
                 new_first(bits);
             }
         }
-        permits.assign(bits, &mut state.waiters, wakes)
+        permits.assign(bits, state, wakes)
     });
 }
