@@ -33,6 +33,7 @@ use crate::task::{self, JoinHandle};
 impl Executor for ThreadPool {
     type JoinHandle<T: Send + 'static> = JoinHandle<T>;
 
+    #[track_caller]
     fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
@@ -102,6 +103,7 @@ impl LocalPool {
 impl Executor for LocalPool {
     type JoinHandle<T: Send + 'static> = JoinHandle<T>;
 
+    #[track_caller]
     fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,

@@ -289,10 +289,15 @@ impl<T, P: Storage> Receiver<T, P> {
     /// assert_eq!(rx.blocking_recv(), Ok(7));
     /// sender.join().unwrap().unwrap();
     /// ```
+    #[track_caller]
     pub fn blocking_recv(self) -> Result<T, RecvError>
     where
         P::Backend: BlockingBackend,
     {
+        assert!(
+            self.receiver.is_some(),
+            "oneshot::Receiver::blocking_recv called after the receiver was terminated"
+        );
         block_on::<P::Backend, _>(self)
     }
 

@@ -99,6 +99,7 @@ impl<T> RwLock<T> {
     /// assert!(lock.try_read().is_err());
     /// # drop(reads);
     /// ```
+    #[track_caller]
     #[must_use]
     pub const fn with_max_readers(value: T, max_reads: u32) -> Self {
         Self::const_with_max_readers(value, max_reads)
@@ -134,6 +135,7 @@ impl<T> RwLock<T> {
     /// static LEVEL: RwLock<u32> = RwLock::const_with_max_readers(1, 8);
     /// assert_eq!(*LEVEL.blocking_read(), 1);
     /// ```
+    #[track_caller]
     #[must_use]
     pub const fn const_with_max_readers(value: T, max_reads: u32) -> Self {
         let permits = permits::<DefaultBackend>(max_reads);
@@ -158,6 +160,7 @@ impl<T> RwLock<T> {
     }
 
     /// An unlocked lock for at most so many readers at a time.
+    #[track_caller]
     #[must_use]
     pub fn with_max_readers(value: T, max_reads: u32) -> Self {
         Self::new_in(value, max_reads)
@@ -165,6 +168,7 @@ impl<T> RwLock<T> {
 }
 
 /// So many permits are there for so many readers.
+#[track_caller]
 const fn permits<B: Backend>(max_reads: u32) -> usize {
     assert!(
         max_reads > 0 && max_reads <= RwLock::<(), B>::MAX_READS,
@@ -201,6 +205,7 @@ impl<T, B: Backend> RwLock<T, B> {
     /// *lock.try_write().unwrap() += 1;
     /// assert_eq!(lock.into_inner(), 8);
     /// ```
+    #[track_caller]
     #[must_use]
     pub fn new_in(value: T, max_reads: u32) -> Self {
         let permits = permits::<B>(max_reads);

@@ -77,6 +77,7 @@ impl Semaphore {
     ///
     /// assert_eq!(Semaphore::new(2).available_permits(), 2);
     /// ```
+    #[track_caller]
     #[must_use]
     pub const fn new(permits: usize) -> Self {
         Self::const_new(permits)
@@ -96,6 +97,7 @@ impl Semaphore {
     /// static CONNECTIONS: Semaphore = Semaphore::const_new(2);
     /// assert_eq!(CONNECTIONS.available_permits(), 2);
     /// ```
+    #[track_caller]
     #[must_use]
     pub const fn const_new(permits: usize) -> Self {
         Self::with_max_barges(permits, 0)
@@ -116,6 +118,7 @@ impl Semaphore {
     /// let semaphore = Semaphore::with_max_barges(2, 16);
     /// assert_eq!(semaphore.available_permits(), 2);
     /// ```
+    #[track_caller]
     #[must_use]
     pub const fn with_max_barges(permits: usize, max_barges: u16) -> Self {
         Self {
@@ -128,12 +131,14 @@ impl Semaphore {
 #[cfg(loom)]
 impl Semaphore {
     /// A semaphore with so many permits.
+    #[track_caller]
     #[must_use]
     pub fn new(permits: usize) -> Self {
         Self::new_in(permits, 0)
     }
 
     /// A semaphore of a fairness of one's own.
+    #[track_caller]
     #[must_use]
     pub fn with_max_barges(permits: usize, max_barges: u16) -> Self {
         Self::new_in(permits, max_barges)
@@ -169,6 +174,7 @@ impl<B: Backend> Semaphore<B> {
     ///
     /// assert!(Semaphore::<Spin>::new_in(1, 0).try_acquire().is_ok());
     /// ```
+    #[track_caller]
     #[must_use]
     pub fn new_in(permits: usize, max_barges: u16) -> Self {
         Self {
@@ -209,6 +215,7 @@ impl<B: Backend> Semaphore<B> {
     /// let semaphore = Semaphore::new(0);
     /// semaphore.add_permits(Semaphore::MAX_PERMITS);
     /// ```
+    #[track_caller]
     pub fn add_permits(&self, permits: usize) {
         if let Err(free) = self.permits.add(permits) {
             panic!(
@@ -439,9 +446,13 @@ impl<B: Backend> Semaphore<B> {
     /// assert_eq!(permits.num_permits(), 3);
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[track_caller]
     #[inline]
     pub fn acquire_up_to(&self, least: usize, most: usize) -> Acquire<&Self, B> {
+        assert!(
+            least <= most,
+            "between {least} and {most} permits there are none"
+        );
         Acquire::new(self, least, most)
     }
 
@@ -711,10 +722,6 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Acquire<P, B> {
     #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     fn new(semaphore: P, least: usize, most: usize) -> Self {
-        assert!(
-            least <= most,
-            "between {least} and {most} permits there are none"
-        );
         Self {
             semaphore: Some(semaphore),
             request: Request::between(least, most),

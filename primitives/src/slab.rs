@@ -172,10 +172,19 @@ impl<E: Slot> Slab<E> {
     }
 
     /// Makes room for `additional` entries beside the `used` ones, and keeps it.
+    ///
+    /// # Panics
+    ///
+    /// Panics if an index cannot count as many, or the memory has no room for them.
+    #[track_caller]
     pub(crate) fn reserve(&mut self, additional: usize, used: usize) {
+        let room = u32::try_from(used.saturating_add(additional)).unwrap_or(NONE);
+        assert!(
+            room < NONE,
+            "no room for {additional} entries beside {used}: there are at most 2^32 - 2"
+        );
         let free = self.entries.len() - used;
         self.entries.reserve(additional.saturating_sub(free));
-        let room = u32::try_from(used.saturating_add(additional)).unwrap_or(NONE);
         self.reserved = self.reserved.max(room);
     }
 

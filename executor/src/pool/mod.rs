@@ -110,6 +110,7 @@ impl ThreadPool {
     /// # Panics
     ///
     /// Panics where the system refuses a thread.
+    #[track_caller]
     #[must_use]
     pub fn new() -> Self {
         Self::builder().build()
@@ -539,6 +540,7 @@ impl Builder {
     /// # Panics
     ///
     /// Panics where the system refuses a thread.
+    #[track_caller]
     #[must_use]
     pub fn build(self) -> ThreadPool {
         let workers = Workers::new(self.workers, context::worker_of);

@@ -39,6 +39,7 @@ impl Bits {
     ///
     /// Panics where `value` is above [`Bits::MAX`].
     #[inline]
+    #[track_caller]
     #[must_use]
     pub const fn new(value: usize) -> Self {
         assert!(

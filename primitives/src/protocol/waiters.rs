@@ -46,6 +46,7 @@ impl Waiter {
     /// # Panics
     ///
     /// Panics where there are not as many.
+    #[track_caller]
     #[must_use]
     pub const fn sentinel(sentinel: u32) -> Self {
         assert!(sentinel < SENTINELS, "there are eight sentinels");

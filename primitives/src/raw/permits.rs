@@ -186,6 +186,7 @@ fn refused(bits: Bits) -> Refused {
 }
 
 /// The bits of so many permits, to start with.
+#[track_caller]
 const fn start(permits: usize) -> Bits {
     assert!(
         permits <= Bits::MAX / PERMIT,
@@ -271,6 +272,7 @@ fn barge(bits: &mut Bits) {
 
 #[cfg(not(loom))]
 impl Permits<DefaultBackend> {
+    #[track_caller]
     pub(crate) const fn const_new(permits: usize, max_barges: u16) -> Self {
         Self {
             lock: StateLock::<_, DefaultBackend>::const_new(start(permits), Queue::new(())),
@@ -308,6 +310,7 @@ impl<B: Backend> Permits<B> {
     /// # Panics
     ///
     /// Panics where there are more than [`MAX`](Self::MAX).
+    #[track_caller]
     pub(crate) fn new_in(permits: usize, max_barges: u16) -> Self {
         Self::with_beside_in(permits, max_barges, ())
     }

@@ -128,6 +128,11 @@ impl<T> DelayQueue<T> {
 
     /// An empty queue with room for so many values, on the timers that are
     /// [current](Timers::current).
+    ///
+    /// # Panics
+    ///
+    /// Panics if `capacity` is 2^32 - 1 or more.
+    #[track_caller]
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         let mut queue = Self::new_in(&Timers::current());
@@ -234,7 +239,7 @@ impl<T, B: Backend> DelayQueue<T, B> {
     /// ```
     #[track_caller]
     pub fn remove(&mut self, key: &Key) -> Expired<T> {
-        self.try_remove(key).unwrap_or_else(|| gone())
+        self.try_remove(key).expect(GONE)
     }
 
     /// As [`remove`](Self::remove), or `None` where the value has come out.
@@ -300,7 +305,7 @@ impl<T, B: Backend> DelayQueue<T, B> {
     /// ```
     #[track_caller]
     pub fn reset_at(&mut self, key: &Key, deadline: Instant) {
-        let timer = self.find(key).unwrap_or_else(|| gone());
+        let timer = self.find(key).expect(GONE);
         let tick = self.timers().tick(deadline);
         self.wheel[timer].deadline = deadline;
         self.wheel.reset(timer, tick);
@@ -315,7 +320,7 @@ impl<T, B: Backend> DelayQueue<T, B> {
     #[track_caller]
     #[must_use]
     pub fn deadline(&self, key: &Key) -> Instant {
-        let timer = self.find(key).unwrap_or_else(|| gone());
+        let timer = self.find(key).expect(GONE);
         self.wheel[timer].deadline
     }
 
@@ -461,7 +466,8 @@ impl<T, B: Backend> DelayQueue<T, B> {
     ///
     /// # Panics
     ///
-    /// Panics where they would take more than `isize::MAX` bytes.
+    /// Panics if there would be room for 2^32 - 1 values or more.
+    #[track_caller]
     pub fn reserve(&mut self, additional: usize) {
         self.wheel.reserve(additional);
     }
@@ -546,11 +552,8 @@ impl<T, B: Backend> DelayQueue<T, B> {
     }
 }
 
-#[cold]
-#[track_caller]
-fn gone() -> ! {
-    panic!("the value of this key has come out of the DelayQueue")
-}
+/// A closure that panics would name its own line, not that of the caller.
+const GONE: &str = "the value of this key has come out of the DelayQueue";
 
 #[cfg(feature = "std")]
 impl<T> Default for DelayQueue<T> {

@@ -175,6 +175,11 @@ impl<D> Wheel<D> {
 
     /// Makes room for `additional` entries more, and keeps it until
     /// [`shrink_to_fit`](Self::shrink_to_fit) or [`compact`](Self::compact).
+    ///
+    /// # Panics
+    ///
+    /// Panics if there would be room for 2^32 - 1 entries or more.
+    #[track_caller]
     pub fn reserve(&mut self, additional: usize) {
         self.slab.reserve(additional, self.len);
     }
@@ -263,6 +268,7 @@ impl<D> Wheel<D> {
     /// assert_eq!(wheel.pop(4), None);
     /// assert_eq!(wheel.pop(5), Some(timer));
     /// ```
+    #[track_caller]
     pub fn reset(&mut self, timer: Timer, deadline: u64) {
         self.assert_in_use(timer);
         self.unlink(timer.0);
@@ -288,6 +294,7 @@ impl<D> Wheel<D> {
     /// assert!(wheel.is_empty());
     /// assert_eq!(wheel.pop(3), None);
     /// ```
+    #[track_caller]
     pub fn remove(&mut self, timer: Timer) {
         self.assert_in_use(timer);
         self.unlink(timer.0);
@@ -387,6 +394,7 @@ impl<D> Wheel<D> {
     }
 
     #[inline]
+    #[track_caller]
     fn assert_in_use(&self, timer: Timer) {
         let entry = self.slab.get(timer.0);
         assert!(
