@@ -76,7 +76,6 @@ pub struct Barrier<B: Backend = DefaultBackend> {
 impl Barrier {
     /// A barrier at which `n` tasks meet. One for none is one for one, at which
     /// nobody waits.
-    #[must_use]
     pub const fn new(n: usize) -> Self {
         Self {
             lock: StateLock::<_, DefaultBackend>::const_new(Bits::EMPTY, Waiters::new()),
@@ -89,7 +88,6 @@ impl Barrier {
 impl Barrier {
     /// A barrier at which `n` tasks meet. One for none is one for one, at which
     /// nobody waits.
-    #[must_use]
     pub fn new(n: usize) -> Self {
         Self::new_in(n)
     }
@@ -338,7 +336,6 @@ impl BarrierWaitResult {
     /// assert!(Barrier::new(1).wait().await.is_leader());
     /// # });
     /// ```
-    #[must_use]
     pub const fn is_leader(&self) -> bool {
         self.leader
     }

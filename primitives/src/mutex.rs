@@ -76,7 +76,6 @@ impl<T> Mutex<T> {
     /// let mutex = Mutex::new(7);
     /// assert_eq!(*mutex.try_lock().unwrap(), 7);
     /// ```
-    #[must_use]
     pub const fn new(value: T) -> Self {
         Self::const_new(value)
     }
@@ -91,7 +90,6 @@ impl<T> Mutex<T> {
     /// static COUNT: Mutex<u32> = Mutex::const_new(0);
     /// *COUNT.blocking_lock() += 1;
     /// ```
-    #[must_use]
     pub const fn const_new(value: T) -> Self {
         Self::with_max_barges(value, Self::DEFAULT_MAX_BARGES)
     }
@@ -124,7 +122,6 @@ impl<T> Mutex<T> {
 #[cfg(loom)]
 impl<T> Mutex<T> {
     /// An unlocked mutex.
-    #[must_use]
     pub fn new(value: T) -> Self {
         Self::new_in(value, Self::DEFAULT_MAX_BARGES)
     }

@@ -112,7 +112,6 @@ impl Notify {
     /// static STARTED: Notify = Notify::new();
     /// STARTED.notify_one();
     /// ```
-    #[must_use]
     pub const fn new() -> Self {
         Self::const_new()
     }
@@ -127,7 +126,6 @@ impl Notify {
     /// static STARTED: Notify = Notify::const_new();
     /// STARTED.notify_one();
     /// ```
-    #[must_use]
     pub const fn const_new() -> Self {
         Self::of(Bits::EMPTY)
     }
@@ -147,7 +145,6 @@ impl Notify {
 #[cfg(loom)]
 impl Notify {
     /// A notify without a permit.
-    #[must_use]
     pub fn new() -> Self {
         Self::new_in()
     }

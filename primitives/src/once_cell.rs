@@ -113,7 +113,6 @@ impl Queues for Queued {
 #[cfg(not(loom))]
 impl<T> OnceCell<T> {
     /// An empty cell.
-    #[must_use]
     pub const fn new() -> Self {
         Self::const_new()
     }
@@ -129,7 +128,6 @@ impl<T> OnceCell<T> {
     /// CELL.set(7).unwrap();
     /// assert_eq!(CELL.get(), Some(&7));
     /// ```
-    #[must_use]
     pub const fn const_new() -> Self {
         Self {
             slot: OnceSlot::const_new(Queued::new()),
@@ -146,7 +144,6 @@ impl<T> OnceCell<T> {
     /// static CELL: OnceCell<u32> = OnceCell::const_new_with(7);
     /// assert_eq!(CELL.get(), Some(&7));
     /// ```
-    #[must_use]
     pub const fn const_new_with(value: T) -> Self {
         Self {
             slot: OnceSlot::const_new_with(value, Queued::new()),
@@ -157,7 +154,6 @@ impl<T> OnceCell<T> {
 #[cfg(loom)]
 impl<T> OnceCell<T> {
     /// An empty cell.
-    #[must_use]
     pub fn new() -> Self {
         Self::new_in()
     }
@@ -174,7 +170,6 @@ impl<T> OnceCell<T> {
     /// assert_eq!(OnceCell::new_with(Some(7)).get(), Some(&7));
     /// assert_eq!(OnceCell::<u32>::new_with(None).get(), None);
     /// ```
-    #[must_use]
     pub fn new_with(value: Option<T>) -> Self {
         Self::new_with_in(value)
     }
@@ -222,7 +217,6 @@ impl<T, B: Backend> OnceCell<T, B> {
     /// assert!(cell.initialized());
     /// ```
     #[inline]
-    #[must_use]
     pub fn initialized(&self) -> bool {
         self.slot.is_initialized()
     }
@@ -240,7 +234,6 @@ impl<T, B: Backend> OnceCell<T, B> {
     /// assert_eq!(cell.get(), Some(&7));
     /// ```
     #[inline]
-    #[must_use]
     pub fn get(&self) -> Option<&T> {
         self.slot.get()
     }
@@ -256,7 +249,6 @@ impl<T, B: Backend> OnceCell<T, B> {
     /// *cell.get_mut().unwrap() += 1;
     /// assert_eq!(cell.get(), Some(&8));
     /// ```
-    #[must_use]
     pub fn get_mut(&mut self) -> Option<&mut T> {
         self.slot.get_mut()
     }
@@ -428,7 +420,6 @@ impl<T, B: Backend> OnceCell<T, B> {
     ///
     /// assert_eq!(OnceCell::new_with(Some(7)).into_inner(), Some(7));
     /// ```
-    #[must_use]
     pub fn into_inner(mut self) -> Option<T> {
         self.take()
     }

@@ -70,7 +70,6 @@ use self::error::{RecvError, TryRecvError};
 /// assert_eq!(tx.send(7), Ok(()));
 /// assert_eq!(rx.try_recv(), Ok(7));
 /// ```
-#[must_use]
 #[inline]
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     channel_in()
@@ -212,7 +211,6 @@ impl<T, P: Storage> Sender<T, P> {
     /// drop(rx);
     /// assert!(tx.is_closed());
     /// ```
-    #[must_use]
     pub fn is_closed(&self) -> bool {
         self.sender.is_closed()
     }
@@ -315,7 +313,6 @@ impl<T, P: Storage> Receiver<T, P> {
     /// rx.try_recv().unwrap();
     /// assert!(rx.is_terminated());
     /// ```
-    #[must_use]
     pub fn is_terminated(&self) -> bool {
         self.receiver.is_none()
     }
@@ -334,7 +331,6 @@ impl<T, P: Storage> Receiver<T, P> {
     /// rx.try_recv().unwrap();
     /// assert!(rx.is_empty());
     /// ```
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.receiver.as_ref().is_some_and(RawReceiver::is_full)
     }

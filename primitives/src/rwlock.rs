@@ -77,7 +77,6 @@ impl<T> RwLock<T> {
     /// let lock = RwLock::new(7);
     /// assert_eq!(*lock.try_read().unwrap(), 7);
     /// ```
-    #[must_use]
     pub const fn new(value: T) -> Self {
         Self::const_new(value)
     }
@@ -100,7 +99,6 @@ impl<T> RwLock<T> {
     /// # drop(reads);
     /// ```
     #[track_caller]
-    #[must_use]
     pub const fn with_max_readers(value: T, max_reads: u32) -> Self {
         Self::const_with_max_readers(value, max_reads)
     }
@@ -115,7 +113,6 @@ impl<T> RwLock<T> {
     /// static LEVEL: RwLock<u32> = RwLock::const_new(1);
     /// *LEVEL.blocking_write() = 2;
     /// ```
-    #[must_use]
     pub const fn const_new(value: T) -> Self {
         Self::const_with_max_readers(value, Self::MAX_READS)
     }
@@ -136,7 +133,6 @@ impl<T> RwLock<T> {
     /// assert_eq!(*LEVEL.blocking_read(), 1);
     /// ```
     #[track_caller]
-    #[must_use]
     pub const fn const_with_max_readers(value: T, max_reads: u32) -> Self {
         let permits = permits::<DefaultBackend>(max_reads);
         Self {
@@ -154,14 +150,12 @@ impl<T> RwLock<T> {
 #[cfg(loom)]
 impl<T> RwLock<T> {
     /// An unlocked lock.
-    #[must_use]
     pub fn new(value: T) -> Self {
         Self::new_in(value, Self::MAX_READS)
     }
 
     /// An unlocked lock for at most so many readers at a time.
     #[track_caller]
-    #[must_use]
     pub fn with_max_readers(value: T, max_reads: u32) -> Self {
         Self::new_in(value, max_reads)
     }

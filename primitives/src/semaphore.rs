@@ -78,7 +78,6 @@ impl Semaphore {
     /// assert_eq!(Semaphore::new(2).available_permits(), 2);
     /// ```
     #[track_caller]
-    #[must_use]
     pub const fn new(permits: usize) -> Self {
         Self::const_new(permits)
     }
@@ -98,7 +97,6 @@ impl Semaphore {
     /// assert_eq!(CONNECTIONS.available_permits(), 2);
     /// ```
     #[track_caller]
-    #[must_use]
     pub const fn const_new(permits: usize) -> Self {
         Self::with_max_barges(permits, 0)
     }
@@ -132,7 +130,6 @@ impl Semaphore {
 impl Semaphore {
     /// A semaphore with so many permits.
     #[track_caller]
-    #[must_use]
     pub fn new(permits: usize) -> Self {
         Self::new_in(permits, 0)
     }
@@ -195,7 +192,6 @@ impl<B: Backend> Semaphore<B> {
     /// assert_eq!(semaphore.available_permits(), 1);
     /// # drop(permits);
     /// ```
-    #[must_use]
     pub fn available_permits(&self) -> usize {
         self.permits.available()
     }
@@ -286,7 +282,6 @@ impl<B: Backend> Semaphore<B> {
     /// semaphore.close();
     /// assert!(semaphore.is_closed());
     /// ```
-    #[must_use]
     pub fn is_closed(&self) -> bool {
         self.permits.is_closed()
     }
@@ -919,7 +914,6 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
     /// let semaphore = Semaphore::new(3);
     /// assert_eq!(semaphore.try_acquire_many(2).unwrap().num_permits(), 2);
     /// ```
-    #[must_use]
     pub fn num_permits(&self) -> usize {
         self.permits
     }

@@ -85,7 +85,6 @@ pub struct SetOnce<T, B: Backend = DefaultBackend> {
 #[cfg(not(loom))]
 impl<T> SetOnce<T> {
     /// An empty one.
-    #[must_use]
     pub const fn new() -> Self {
         Self::const_new()
     }
@@ -101,7 +100,6 @@ impl<T> SetOnce<T> {
     /// ANSWER.set(7).unwrap();
     /// assert_eq!(ANSWER.get(), Some(&7));
     /// ```
-    #[must_use]
     pub const fn const_new() -> Self {
         Self {
             slot: OnceSlot::const_new(Waiters::new()),
@@ -118,7 +116,6 @@ impl<T> SetOnce<T> {
     /// static ANSWER: SetOnce<u32> = SetOnce::const_new_with(7);
     /// assert_eq!(ANSWER.get(), Some(&7));
     /// ```
-    #[must_use]
     pub const fn const_new_with(value: T) -> Self {
         Self {
             slot: OnceSlot::const_new_with(value, Waiters::new()),
@@ -129,7 +126,6 @@ impl<T> SetOnce<T> {
 #[cfg(loom)]
 impl<T> SetOnce<T> {
     /// An empty one.
-    #[must_use]
     pub fn new() -> Self {
         Self::new_in()
     }
@@ -146,7 +142,6 @@ impl<T> SetOnce<T> {
     /// assert_eq!(SetOnce::new_with(Some(7)).get(), Some(&7));
     /// assert_eq!(SetOnce::<u32>::new_with(None).get(), None);
     /// ```
-    #[must_use]
     pub fn new_with(value: Option<T>) -> Self {
         Self::new_with_in(value)
     }
@@ -194,7 +189,6 @@ impl<T, B: Backend> SetOnce<T, B> {
     /// assert!(answer.initialized());
     /// ```
     #[inline]
-    #[must_use]
     pub fn initialized(&self) -> bool {
         self.slot.is_initialized()
     }
@@ -212,7 +206,6 @@ impl<T, B: Backend> SetOnce<T, B> {
     /// assert_eq!(answer.get(), Some(&7));
     /// ```
     #[inline]
-    #[must_use]
     pub fn get(&self) -> Option<&T> {
         self.slot.get()
     }
@@ -251,7 +244,6 @@ impl<T, B: Backend> SetOnce<T, B> {
     /// answer.set(7).unwrap();
     /// assert_eq!(answer.into_inner(), Some(7));
     /// ```
-    #[must_use]
     pub fn into_inner(mut self) -> Option<T> {
         self.slot.take(Waiters::new())
     }

@@ -121,7 +121,6 @@ pub struct Expired<T> {
 #[cfg(feature = "std")]
 impl<T> DelayQueue<T> {
     /// An empty queue, on the timers that are [current](Timers::current).
-    #[must_use]
     pub fn new() -> Self {
         Self::with_capacity(0)
     }
@@ -133,7 +132,6 @@ impl<T> DelayQueue<T> {
     ///
     /// Panics if `capacity` is 2^32 - 1 or more.
     #[track_caller]
-    #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         let mut queue = Self::new_in(&Timers::current());
         queue.reserve(capacity);
@@ -318,7 +316,6 @@ impl<T, B: Backend> DelayQueue<T, B> {
     ///
     /// Panics where the value has come out.
     #[track_caller]
-    #[must_use]
     pub fn deadline(&self, key: &Key) -> Instant {
         let timer = self.find(key).expect(GONE);
         self.wheel[timer].deadline
@@ -354,7 +351,6 @@ impl<T, B: Backend> DelayQueue<T, B> {
     /// assert_eq!(queue.peek(), Some(soon));
     /// # let _ = late;
     /// ```
-    #[must_use]
     pub fn peek(&self) -> Option<Key> {
         let timer = self.wheel.first_listed()?;
         let serial = self.wheel[timer].serial;
@@ -445,19 +441,16 @@ impl<T, B: Backend> DelayQueue<T, B> {
     }
 
     /// How many values there are.
-    #[must_use]
     pub const fn len(&self) -> usize {
         self.wheel.len()
     }
 
     /// Whether there are no values.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.wheel.is_empty()
     }
 
     /// For how many values there is room.
-    #[must_use]
     pub const fn capacity(&self) -> usize {
         self.wheel.capacity()
     }
@@ -610,31 +603,26 @@ impl<T, B: Backend> Drop for NextExpired<'_, T, B> {
 
 impl<T> Expired<T> {
     /// The value.
-    #[must_use]
     pub const fn get_ref(&self) -> &T {
         &self.value
     }
 
     /// The value, by exclusive borrow.
-    #[must_use]
     pub const fn get_mut(&mut self) -> &mut T {
         &mut self.value
     }
 
     /// The value, by itself.
-    #[must_use]
     pub fn into_inner(self) -> T {
         self.value
     }
 
     /// When it was to come out.
-    #[must_use]
     pub const fn deadline(&self) -> Instant {
         self.deadline
     }
 
     /// The key that it had.
-    #[must_use]
     pub const fn key(&self) -> Key {
         self.key
     }

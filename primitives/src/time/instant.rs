@@ -89,14 +89,12 @@ impl Instant {
     /// assert!(Instant::now().elapsed() < Duration::from_secs(60));
     /// ```
     #[cfg(feature = "std")]
-    #[must_use]
     pub fn elapsed(&self) -> Duration {
         Self::now() - *self
     }
 
     /// Now, by the timers that are [current](super::Timers::current).
     #[cfg(feature = "std")]
-    #[must_use]
     pub fn now() -> Self {
         super::current::with(super::Timers::now)
     }
@@ -112,7 +110,6 @@ impl Instant {
     /// assert_eq!(Instant::from_std(now).into_std(), now);
     /// ```
     #[cfg(feature = "std")]
-    #[must_use]
     pub fn from_std(instant: std::time::Instant) -> Self {
         super::clock::from_std(instant)
     }
@@ -121,28 +118,24 @@ impl Instant {
     /// express, which is one of another clock, is taken for the nearest that is
     /// known.
     #[cfg(feature = "std")]
-    #[must_use]
     pub fn into_std(self) -> std::time::Instant {
         super::clock::into_std(self)
     }
 
     /// How much time has passed since an earlier instant, and zero since a later
     /// one.
-    #[must_use]
     pub const fn duration_since(&self, earlier: Self) -> Duration {
         self.saturating_duration_since(earlier)
     }
 
     /// How much time has passed since an earlier instant, or `None` since a later
     /// one.
-    #[must_use]
     pub fn checked_duration_since(&self, earlier: Self) -> Option<Duration> {
         self.0.checked_sub(earlier.0).map(Duration::from_nanos)
     }
 
     /// How much time has passed since an earlier instant, and zero since a later
     /// one.
-    #[must_use]
     pub const fn saturating_duration_since(&self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }

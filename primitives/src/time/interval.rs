@@ -208,13 +208,11 @@ impl<B: Backend> Interval<B> {
     }
 
     /// The period.
-    #[must_use]
     pub const fn period(&self) -> Duration {
         self.period
     }
 
     /// What it does when a tick is taken late.
-    #[must_use]
     pub const fn missed_tick_behavior(&self) -> MissedTickBehavior {
         self.missed_tick_behavior
     }

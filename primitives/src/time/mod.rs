@@ -237,7 +237,6 @@ pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::Int
 /// ```
 #[cfg(feature = "std")]
 #[track_caller]
-#[must_use]
 pub fn interval(period: Duration) -> Interval {
     let timers = Timers::current();
     timers.interval(period)
@@ -260,7 +259,6 @@ pub fn interval(period: Duration) -> Interval {
 /// ```
 #[cfg(feature = "std")]
 #[track_caller]
-#[must_use]
 pub fn interval_at(start: Instant, period: Duration) -> Interval {
     let timers = Timers::current();
     timers.interval_at(start, period)

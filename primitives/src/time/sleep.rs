@@ -97,7 +97,6 @@ impl<B: Backend> Sleep<B> {
     }
 
     /// When it is over.
-    #[must_use]
     pub const fn deadline(&self) -> Instant {
         self.deadline
     }
@@ -115,7 +114,6 @@ impl<B: Backend> Sleep<B> {
     /// clock.advance(Duration::from_secs(1));
     /// assert!(sleep.is_elapsed());
     /// ```
-    #[must_use]
     pub fn is_elapsed(&self) -> bool {
         let deadline = self.timers.tick(self.deadline);
         match self.stage {

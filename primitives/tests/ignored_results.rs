@@ -1,0 +1,93 @@
+//! Results that tokio lets a caller ignore can be ignored here too: a build with
+//! `-D warnings` does not fail when only its `use` lines change.
+//!
+//! Results that are lost by mistake still warn: guards and permits, which are given
+//! back at once; futures; and `Instant::checked_add` and `checked_sub`, which move
+//! nothing.
+
+#![deny(unused_must_use)]
+
+use std::time::Duration;
+
+use reveille::time::{DelayQueue, Instant, interval, interval_at, sleep};
+use reveille::{Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore, SetOnce, oneshot};
+
+#[test]
+fn a_result_that_tokio_lets_go_unused_does_not_warn() {
+    Barrier::new(1);
+    Mutex::new(7);
+    Mutex::const_new(7);
+    Notify::new();
+    Notify::const_new();
+    RwLock::new(7);
+    RwLock::const_new(7);
+    RwLock::with_max_readers(7, 8);
+    RwLock::const_with_max_readers(7, 8);
+
+    let semaphore = Semaphore::new(1);
+    Semaphore::new(1);
+    Semaphore::const_new(1);
+    semaphore.available_permits();
+    semaphore.is_closed();
+    let permit = semaphore.try_acquire().unwrap();
+    permit.num_permits();
+
+    let mut cell = OnceCell::new_with(Some(7));
+    OnceCell::<u8>::new();
+    OnceCell::<u8>::const_new();
+    OnceCell::const_new_with(7);
+    cell.initialized();
+    cell.get();
+    cell.get_mut();
+    cell.into_inner();
+
+    let once = SetOnce::new_with(Some(7));
+    SetOnce::<u8>::new();
+    SetOnce::<u8>::const_new();
+    SetOnce::const_new_with(7);
+    once.initialized();
+    once.get();
+    once.into_inner();
+
+    oneshot::channel::<u8>();
+    let (tx, mut rx) = oneshot::channel();
+    tx.is_closed();
+    rx.is_empty();
+    tx.send(7).unwrap();
+    rx.try_recv().unwrap();
+    rx.is_terminated();
+
+    let now = Instant::now();
+    Instant::now();
+    now.elapsed();
+    now.duration_since(now);
+    now.checked_duration_since(now);
+    now.saturating_duration_since(now);
+    now.into_std();
+    Instant::from_std(std::time::Instant::now());
+
+    let asleep = sleep(Duration::ZERO);
+    asleep.deadline();
+    asleep.is_elapsed();
+    let ticks = interval(Duration::from_secs(1));
+    ticks.period();
+    ticks.missed_tick_behavior();
+    interval(Duration::from_secs(1));
+    interval_at(now, Duration::from_secs(1));
+
+    let mut queue = DelayQueue::new();
+    DelayQueue::<u8>::new();
+    DelayQueue::<u8>::with_capacity(1);
+    let key = queue.insert(7, Duration::ZERO);
+    queue.deadline(&key);
+    queue.peek();
+    queue.len();
+    queue.is_empty();
+    queue.capacity();
+    let mut expired = queue.remove(&key);
+    expired.get_ref();
+    expired.get_mut();
+    expired.deadline();
+    expired.key();
+    expired.into_inner();
+}
