@@ -48,7 +48,8 @@ use crate::mutex::{Mutex, MutexGuard};
 use crate::notify::{Notified, Notify};
 #[cfg(feature = "locations")]
 use crate::raw::Locations;
-use crate::raw::{AcquireGuard, All, CallerLocation};
+use crate::raw::mode::Exclusive;
+use crate::raw::{AcquireGuard, CallerLocation};
 
 /// Lets tasks wait for what a [`Mutex`] protects to change. See
 /// the [module](self).
@@ -285,7 +286,7 @@ pub struct Wait<'a, T: ?Sized, B: Backend = DefaultBackend> {
 enum Stage<'a, T: ?Sized, B: Backend> {
     Holding(MutexGuard<'a, T, B>),
     Waiting(&'a Mutex<T, B>, Notified<'a, B>),
-    Locking(AcquireGuard<&'a Mutex<T, B>, All>, Notified<'a, B>),
+    Locking(AcquireGuard<&'a Mutex<T, B>, Exclusive<T>>, Notified<'a, B>),
     Done,
 }
 
@@ -305,7 +306,7 @@ impl<'a, T: ?Sized, B: Backend> Future for Wait<'a, T, B> {
                     else {
                         unreachable!("it holds the lock")
                     };
-                    let mutex = *guard.guard.hold();
+                    let mutex = *guard.guard.handle();
                     this.stage = Stage::Waiting(mutex, notified);
                     drop(guard);
                     if poll.is_pending() {
@@ -316,7 +317,7 @@ impl<'a, T: ?Sized, B: Backend> Future for Wait<'a, T, B> {
                     if Pin::new(notified).poll(cx).is_pending() {
                         return Poll::Pending;
                     }
-                    let lock = AcquireGuard::new(*mutex);
+                    let lock = AcquireGuard::exclusive(*mutex);
                     let Stage::Waiting(_, notified) =
                         core::mem::replace(&mut this.stage, Stage::Done)
                     else {

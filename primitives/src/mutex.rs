@@ -57,7 +57,8 @@ use crate::guards::{exclusive_guard, guard_future};
 use crate::protocol::block_on;
 #[cfg(feature = "locations")]
 use crate::raw::Locations;
-use crate::raw::{AcquireGuard, All, Core, Guard, Guarded, Holders, Permits, Witness};
+use crate::raw::mode::Exclusive;
+use crate::raw::{AcquireGuard, Guard, Guarded, RawLock};
 
 /// A lock that tasks can hold across an `await`. See the [module](self).
 pub struct Mutex<T: ?Sized, B: Backend = DefaultBackend> {
@@ -108,13 +109,7 @@ impl<T> Mutex<T> {
     #[must_use]
     pub const fn with_max_barges(value: T, max_barges: u16) -> Self {
         Self {
-            guarded: Guarded::from_parts(
-                Permits::const_new(1, max_barges),
-                1,
-                Witness::const_new(),
-                Holders::const_new(),
-                value,
-            ),
+            guarded: Guarded::const_new(1, max_barges, value),
         }
     }
 }
@@ -158,13 +153,7 @@ impl<T, B: Backend> Mutex<T, B> {
     #[must_use]
     pub fn new_in(value: T, max_barges: u16) -> Self {
         Self {
-            guarded: Guarded::from_parts(
-                Permits::new_in(1, max_barges),
-                1,
-                Witness::new_in(),
-                Holders::new_in(),
-                value,
-            ),
+            guarded: Guarded::new_in(1, max_barges, value),
         }
     }
 
@@ -205,7 +194,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     #[inline]
     pub fn lock(&self) -> Lock<'_, T, B> {
         Lock {
-            acquire: AcquireGuard::new(self),
+            acquire: AcquireGuard::exclusive(self),
         }
     }
 
@@ -230,7 +219,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     #[cfg_attr(feature = "locations", track_caller)]
     pub fn lock_owned(self: Arc<Self>) -> LockOwned<T, B> {
         LockOwned {
-            acquire: AcquireGuard::new(self),
+            acquire: AcquireGuard::exclusive(self),
         }
     }
 
@@ -300,7 +289,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn try_lock(&self) -> Result<MutexGuard<'_, T, B>, TryLockError> {
-        match Guard::try_new(self) {
+        match Guard::try_exclusive(self) {
             Some(guard) => Ok(MutexGuard { guard }),
             None => Err(TryLockError(())),
         }
@@ -325,7 +314,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// ```
     #[cfg_attr(feature = "locations", track_caller)]
     pub fn try_lock_owned(self: Arc<Self>) -> Result<OwnedMutexGuard<T, B>, TryLockError> {
-        match Guard::try_new(self) {
+        match Guard::try_exclusive(self) {
             Some(guard) => Ok(OwnedMutexGuard { guard }),
             None => Err(TryLockError(())),
         }
@@ -357,7 +346,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// ```
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.guarded.permits().waiting().0
+        self.guarded.waiting().0
     }
 
     /// Whether the lock has been handed to a future that has not been polled
@@ -372,7 +361,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// ```
     #[must_use]
     pub fn granted(&self) -> bool {
-        self.guarded.permits().waiting().1 > 0
+        self.guarded.waiting().1 > 0
     }
 
     /// Where in the source each who waits began to, the first first; also those
@@ -398,7 +387,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     #[cfg(feature = "locations")]
     #[must_use]
     pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
-        self.guarded.permits().waiters()
+        self.guarded.waiters()
     }
 
     /// Where in the source the lock was taken by whoever holds it.
@@ -426,14 +415,14 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
 guard_future! {
     /// The future of [`Mutex::lock`].
     Lock['a, T: ?Sized, B: Backend = DefaultBackend]['a, T, B]:
-        AcquireGuard<&'a Mutex<T, B>, All>, "Mutex::lock"
+        AcquireGuard<&'a Mutex<T, B>, Exclusive<T>>, "Mutex::lock"
             => MutexGuard<'a, T, B>
 }
 
 guard_future! {
     /// The future of [`Mutex::lock_owned`].
     LockOwned[T: ?Sized, B: Backend = DefaultBackend][T, B]:
-        AcquireGuard<Arc<Mutex<T, B>>, All>, "Mutex::lock_owned"
+        AcquireGuard<Arc<Mutex<T, B>>, Exclusive<T>>, "Mutex::lock_owned"
             => OwnedMutexGuard<T, B>
 }
 
@@ -442,7 +431,7 @@ guard_future! {
 /// A guard that is leaked keeps the mutex locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct MutexGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
-    pub(crate) guard: Guard<T, &'a Mutex<T, B>, All>,
+    pub(crate) guard: Guard<&'a Mutex<T, B>, Exclusive<T>>,
 }
 
 /// The lock of a part of the value, held: unlocked when dropped.
@@ -450,7 +439,7 @@ pub struct MutexGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
 /// A guard that is leaked keeps the mutex locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct MappedMutexGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
-    guard: Guard<T, &'a Core<B>, All>,
+    guard: Guard<&'a RawLock<B>, Exclusive<T>>,
 }
 
 /// The lock of a mutex in an `Arc`, held: unlocked when dropped.
@@ -458,7 +447,7 @@ pub struct MappedMutexGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
 /// A guard that is leaked keeps the mutex locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedMutexGuard<T: ?Sized, B: Backend = DefaultBackend> {
-    guard: Guard<T, Arc<Mutex<T, B>>, All>,
+    guard: Guard<Arc<Mutex<T, B>>, Exclusive<T>>,
 }
 
 /// The lock of a part of the value of a mutex in an `Arc`, held: unlocked when
@@ -467,7 +456,7 @@ pub struct OwnedMutexGuard<T: ?Sized, B: Backend = DefaultBackend> {
 /// A guard that is leaked keeps the mutex locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedMappedMutexGuard<T: ?Sized, U: ?Sized = T, B: Backend = DefaultBackend> {
-    guard: Guard<U, Arc<Mutex<T, B>>, All>,
+    guard: Guard<Arc<Mutex<T, B>>, Exclusive<U>>,
 }
 
 impl<'a, T: ?Sized, B: Backend> MutexGuard<'a, T, B> {
@@ -491,7 +480,7 @@ impl<'a, T: ?Sized, B: Backend> MutexGuard<'a, T, B> {
         F: FnOnce(&mut T) -> &mut U,
     {
         MappedMutexGuard {
-            guard: this.guard.map(f),
+            guard: this.guard.map(f).narrow(),
         }
     }
 
@@ -515,7 +504,9 @@ impl<'a, T: ?Sized, B: Backend> MutexGuard<'a, T, B> {
         F: FnOnce(&mut T) -> Option<&mut U>,
     {
         match this.guard.try_map(f) {
-            Ok(guard) => Ok(MappedMutexGuard { guard }),
+            Ok(guard) => Ok(MappedMutexGuard {
+                guard: guard.narrow(),
+            }),
             Err(guard) => Err(Self { guard }),
         }
     }
@@ -532,7 +523,7 @@ impl<'a, T: ?Sized, B: Backend> MutexGuard<'a, T, B> {
     /// assert!(std::ptr::eq(MutexGuard::mutex(&guard), &mutex));
     /// ```
     pub fn mutex(this: &Self) -> &'a Mutex<T, B> {
-        this.guard.hold()
+        this.guard.handle()
     }
 }
 
@@ -646,7 +637,7 @@ impl<T: ?Sized, B: Backend> OwnedMutexGuard<T, B> {
     /// assert!(Arc::ptr_eq(OwnedMutexGuard::mutex(&guard), &mutex));
     /// ```
     pub fn mutex(this: &Self) -> &Arc<Mutex<T, B>> {
-        this.guard.hold()
+        this.guard.handle()
     }
 }
 
@@ -733,7 +724,7 @@ impl<T: Default> Default for Mutex<T> {
 
 impl<T: ?Sized + fmt::Debug, B: Backend> fmt::Debug for Mutex<T, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (waiting, granted) = self.guarded.permits().waiting();
+        let (waiting, granted) = self.guarded.waiting();
         let mut f = f.debug_struct("Mutex");
         match self.try_lock() {
             Ok(guard) => f.field("data", &&*guard),

@@ -55,14 +55,12 @@ use crate::guards::{exclusive_guard, guard_future, shared_guard};
 use crate::protocol::block_on;
 #[cfg(feature = "locations")]
 use crate::raw::Locations;
-use crate::raw::{
-    AcquireGuard, All, Core, Guard, Guarded, Half, Holders, One, Permits, Together, UpgradeGuard,
-    Witness,
-};
+use crate::raw::mode::{Exclusive, Shared, Upgradable};
+use crate::raw::{AcquireGuard, Guard, Guarded, Permits, RawLock, UpgradeGuard};
 
 /// A lock for many readers or one writer. See the [module](self).
 pub struct RwLock<T: ?Sized, B: Backend = DefaultBackend> {
-    pub(crate) guarded: Guarded<T, B, Together>,
+    pub(crate) guarded: Guarded<T, B>,
 }
 
 #[cfg(not(loom))]
@@ -134,15 +132,8 @@ impl<T> RwLock<T> {
     /// ```
     #[track_caller]
     pub const fn const_with_max_readers(value: T, max_reads: u32) -> Self {
-        let permits = permits::<DefaultBackend>(max_reads);
         Self {
-            guarded: Guarded::from_parts(
-                Permits::const_new(permits, 0),
-                permits,
-                Witness::const_new(),
-                Holders::const_new(),
-                value,
-            ),
+            guarded: Guarded::const_new(permits::<DefaultBackend>(max_reads), 0, value),
         }
     }
 }
@@ -202,15 +193,8 @@ impl<T, B: Backend> RwLock<T, B> {
     #[track_caller]
     #[must_use]
     pub fn new_in(value: T, max_reads: u32) -> Self {
-        let permits = permits::<B>(max_reads);
         Self {
-            guarded: Guarded::from_parts(
-                Permits::new_in(permits, 0),
-                permits,
-                Witness::new_in(),
-                Holders::new_in(),
-                value,
-            ),
+            guarded: Guarded::new_in(permits::<B>(max_reads), 0, value),
         }
     }
 
@@ -252,7 +236,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     #[inline]
     pub fn read(&self) -> Read<'_, T, B> {
         Read {
-            acquire: AcquireGuard::new(self),
+            acquire: AcquireGuard::shared(self),
         }
     }
 
@@ -277,7 +261,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     #[cfg_attr(feature = "locations", track_caller)]
     pub fn read_owned(self: Arc<Self>) -> ReadOwned<T, B> {
         ReadOwned {
-            acquire: AcquireGuard::new(self),
+            acquire: AcquireGuard::shared(self),
         }
     }
 
@@ -323,7 +307,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn try_read(&self) -> Result<RwLockReadGuard<'_, T, B>, TryLockError> {
-        match Guard::try_new(self) {
+        match Guard::try_shared(self) {
             Some(guard) => Ok(RwLockReadGuard {
                 guard: guard.narrow(),
             }),
@@ -348,7 +332,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// ```
     #[cfg_attr(feature = "locations", track_caller)]
     pub fn try_read_owned(self: Arc<Self>) -> Result<OwnedRwLockReadGuard<T, T, B>, TryLockError> {
-        match Guard::try_new(self) {
+        match Guard::try_shared(self) {
             Some(guard) => Ok(OwnedRwLockReadGuard { guard }),
             None => Err(TryLockError(())),
         }
@@ -375,7 +359,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     #[inline]
     pub fn write(&self) -> Write<'_, T, B> {
         Write {
-            acquire: AcquireGuard::new(self),
+            acquire: AcquireGuard::exclusive(self),
         }
     }
 
@@ -400,7 +384,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     #[cfg_attr(feature = "locations", track_caller)]
     pub fn write_owned(self: Arc<Self>) -> WriteOwned<T, B> {
         WriteOwned {
-            acquire: AcquireGuard::new(self),
+            acquire: AcquireGuard::exclusive(self),
         }
     }
 
@@ -448,7 +432,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub fn try_write(&self) -> Result<RwLockWriteGuard<'_, T, B>, TryLockError> {
-        match Guard::try_new(self) {
+        match Guard::try_exclusive(self) {
             Some(guard) => Ok(RwLockWriteGuard { guard }),
             None => Err(TryLockError(())),
         }
@@ -472,7 +456,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// ```
     #[cfg_attr(feature = "locations", track_caller)]
     pub fn try_write_owned(self: Arc<Self>) -> Result<OwnedRwLockWriteGuard<T, B>, TryLockError> {
-        match Guard::try_new(self) {
+        match Guard::try_exclusive(self) {
             Some(guard) => Ok(OwnedRwLockWriteGuard { guard }),
             None => Err(TryLockError(())),
         }
@@ -505,7 +489,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     #[cfg_attr(feature = "locations", track_caller)]
     pub fn upgradable_read(&self) -> UpgradableRead<'_, T, B> {
         UpgradableRead {
-            acquire: AcquireGuard::new(self),
+            acquire: AcquireGuard::upgradable(self),
         }
     }
 
@@ -532,7 +516,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     #[cfg_attr(feature = "locations", track_caller)]
     pub fn upgradable_read_owned(self: Arc<Self>) -> UpgradableReadOwned<T, B> {
         UpgradableReadOwned {
-            acquire: AcquireGuard::new(self),
+            acquire: AcquireGuard::upgradable(self),
         }
     }
 
@@ -556,7 +540,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// ```
     #[cfg_attr(feature = "locations", track_caller)]
     pub fn try_upgradable_read(&self) -> Result<RwLockUpgradableReadGuard<'_, T, B>, TryLockError> {
-        match Guard::try_new(self) {
+        match Guard::try_upgradable(self) {
             Some(guard) => Ok(RwLockUpgradableReadGuard { guard }),
             None => Err(TryLockError(())),
         }
@@ -582,7 +566,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     pub fn try_upgradable_read_owned(
         self: Arc<Self>,
     ) -> Result<OwnedRwLockUpgradableReadGuard<T, B>, TryLockError> {
-        match Guard::try_new(self) {
+        match Guard::try_upgradable(self) {
             Some(guard) => Ok(OwnedRwLockUpgradableReadGuard { guard }),
             None => Err(TryLockError(())),
         }
@@ -614,7 +598,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// ```
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.guarded.permits().waiting().0
+        self.guarded.waiting().0
     }
 
     /// How many have been handed the lock and have not been polled since: a
@@ -629,7 +613,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// ```
     #[must_use]
     pub fn granted(&self) -> usize {
-        self.guarded.permits().waiting().1
+        self.guarded.waiting().1
     }
 
     /// Where in the source each who waits began to, the first first; also those
@@ -647,7 +631,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     #[cfg(feature = "locations")]
     #[must_use]
     pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
-        self.guarded.permits().waiters()
+        self.guarded.waiters()
     }
 
     /// Where in the source each who holds the lock took it, the first first.
@@ -674,56 +658,56 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
 guard_future! {
     /// The future of [`RwLock::read`].
     Read['a, T: ?Sized, B: Backend = DefaultBackend]['a, T, B]:
-        AcquireGuard<&'a RwLock<T, B>, One>, "RwLock::read"
+        AcquireGuard<&'a RwLock<T, B>, Shared<T>>, "RwLock::read"
             => RwLockReadGuard<'a, T, B>
 }
 
 guard_future! {
     /// The future of [`RwLock::read_owned`].
     ReadOwned[T: ?Sized, B: Backend = DefaultBackend][T, B]:
-        AcquireGuard<Arc<RwLock<T, B>>, One>, "RwLock::read_owned"
+        AcquireGuard<Arc<RwLock<T, B>>, Shared<T>>, "RwLock::read_owned"
             => OwnedRwLockReadGuard<T, T, B>
 }
 
 guard_future! {
     /// The future of [`RwLock::write`].
     Write['a, T: ?Sized, B: Backend = DefaultBackend]['a, T, B]:
-        AcquireGuard<&'a RwLock<T, B>, All>, "RwLock::write"
+        AcquireGuard<&'a RwLock<T, B>, Exclusive<T>>, "RwLock::write"
             => RwLockWriteGuard<'a, T, B>
 }
 
 guard_future! {
     /// The future of [`RwLock::write_owned`].
     WriteOwned[T: ?Sized, B: Backend = DefaultBackend][T, B]:
-        AcquireGuard<Arc<RwLock<T, B>>, All>, "RwLock::write_owned"
+        AcquireGuard<Arc<RwLock<T, B>>, Exclusive<T>>, "RwLock::write_owned"
             => OwnedRwLockWriteGuard<T, B>
 }
 
 guard_future! {
     /// The future of [`RwLock::upgradable_read`].
     UpgradableRead['a, T: ?Sized, B: Backend = DefaultBackend]['a, T, B]:
-        AcquireGuard<&'a RwLock<T, B>, Half>, "RwLock::upgradable_read"
+        AcquireGuard<&'a RwLock<T, B>, Upgradable<T>>, "RwLock::upgradable_read"
             => RwLockUpgradableReadGuard<'a, T, B>
 }
 
 guard_future! {
     /// The future of [`RwLock::upgradable_read_owned`].
     UpgradableReadOwned[T: ?Sized, B: Backend = DefaultBackend][T, B]:
-        AcquireGuard<Arc<RwLock<T, B>>, Half>, "RwLock::upgradable_read_owned"
+        AcquireGuard<Arc<RwLock<T, B>>, Upgradable<T>>, "RwLock::upgradable_read_owned"
             => OwnedRwLockUpgradableReadGuard<T, B>
 }
 
 guard_future! {
     /// The future of [`RwLockUpgradableReadGuard::upgrade`].
     Upgrade['a, T: ?Sized, B: Backend = DefaultBackend]['a, T, B]:
-        UpgradeGuard<T, &'a RwLock<T, B>>, "RwLockUpgradableReadGuard::upgrade"
+        UpgradeGuard<&'a RwLock<T, B>, T>, "RwLockUpgradableReadGuard::upgrade"
             => RwLockWriteGuard<'a, T, B>
 }
 
 guard_future! {
     /// The future of [`OwnedRwLockUpgradableReadGuard::upgrade`].
     UpgradeOwned[T: ?Sized, B: Backend = DefaultBackend][T, B]:
-        UpgradeGuard<T, Arc<RwLock<T, B>>>, "OwnedRwLockUpgradableReadGuard::upgrade"
+        UpgradeGuard<Arc<RwLock<T, B>>, T>, "OwnedRwLockUpgradableReadGuard::upgrade"
             => OwnedRwLockWriteGuard<T, B>
 }
 
@@ -732,7 +716,7 @@ guard_future! {
 /// A guard that is leaked keeps writers out for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct RwLockReadGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
-    guard: Guard<T, &'a Core<B>, One>,
+    guard: Guard<&'a RawLock<B>, Shared<T>>,
 }
 
 /// A lock in an `Arc`, held for reading: unlocked when dropped. `U` is what is
@@ -741,7 +725,7 @@ pub struct RwLockReadGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
 /// A guard that is leaked keeps writers out for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedRwLockReadGuard<T: ?Sized, U: ?Sized = T, B: Backend = DefaultBackend> {
-    guard: Guard<U, Arc<RwLock<T, B>>, One>,
+    guard: Guard<Arc<RwLock<T, B>>, Shared<U>>,
 }
 
 /// The lock, held for writing: unlocked when dropped.
@@ -749,7 +733,7 @@ pub struct OwnedRwLockReadGuard<T: ?Sized, U: ?Sized = T, B: Backend = DefaultBa
 /// A guard that is leaked keeps the lock locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct RwLockWriteGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
-    guard: Guard<T, &'a RwLock<T, B>, All>,
+    guard: Guard<&'a RwLock<T, B>, Exclusive<T>>,
 }
 
 /// The lock of a part of the value, held for writing: unlocked when dropped.
@@ -757,7 +741,7 @@ pub struct RwLockWriteGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
 /// A guard that is leaked keeps the lock locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct RwLockMappedWriteGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
-    guard: Guard<T, &'a Core<B>, All>,
+    guard: Guard<&'a RawLock<B>, Exclusive<T>>,
 }
 
 /// A lock in an `Arc`, held for writing: unlocked when dropped.
@@ -765,7 +749,7 @@ pub struct RwLockMappedWriteGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
 /// A guard that is leaked keeps the lock locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedRwLockWriteGuard<T: ?Sized, B: Backend = DefaultBackend> {
-    guard: Guard<T, Arc<RwLock<T, B>>, All>,
+    guard: Guard<Arc<RwLock<T, B>>, Exclusive<T>>,
 }
 
 /// The lock of a part of the value of a lock in an `Arc`, held for writing:
@@ -774,7 +758,7 @@ pub struct OwnedRwLockWriteGuard<T: ?Sized, B: Backend = DefaultBackend> {
 /// A guard that is leaked keeps the lock locked for good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedRwLockMappedWriteGuard<T: ?Sized, U: ?Sized = T, B: Backend = DefaultBackend> {
-    guard: Guard<U, Arc<RwLock<T, B>>, All>,
+    guard: Guard<Arc<RwLock<T, B>>, Exclusive<U>>,
 }
 
 /// The lock, held for reading with the right to write: unlocked when dropped.
@@ -783,7 +767,7 @@ pub struct OwnedRwLockMappedWriteGuard<T: ?Sized, U: ?Sized = T, B: Backend = De
 /// good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct RwLockUpgradableReadGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
-    guard: Guard<T, &'a RwLock<T, B>, Half>,
+    guard: Guard<&'a RwLock<T, B>, Upgradable<T>>,
 }
 
 /// A lock in an `Arc`, held for reading with the right to write: unlocked when
@@ -793,7 +777,7 @@ pub struct RwLockUpgradableReadGuard<'a, T: ?Sized, B: Backend = DefaultBackend>
 /// good.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedRwLockUpgradableReadGuard<T: ?Sized, B: Backend = DefaultBackend> {
-    guard: Guard<T, Arc<RwLock<T, B>>, Half>,
+    guard: Guard<Arc<RwLock<T, B>>, Upgradable<T>>,
 }
 
 impl<'a, T: ?Sized, B: Backend> RwLockReadGuard<'a, T, B> {
@@ -815,7 +799,7 @@ impl<'a, T: ?Sized, B: Backend> RwLockReadGuard<'a, T, B> {
         F: FnOnce(&T) -> &U,
     {
         RwLockReadGuard {
-            guard: this.guard.map_shared(f),
+            guard: this.guard.map(f),
         }
     }
 
@@ -838,7 +822,7 @@ impl<'a, T: ?Sized, B: Backend> RwLockReadGuard<'a, T, B> {
     where
         F: FnOnce(&T) -> Option<&U>,
     {
-        match this.guard.try_map_shared(f) {
+        match this.guard.try_map(f) {
             Ok(guard) => Ok(RwLockReadGuard { guard }),
             Err(guard) => Err(Self { guard }),
         }
@@ -863,7 +847,7 @@ impl<T: ?Sized, U: ?Sized, B: Backend> OwnedRwLockReadGuard<T, U, B> {
         F: FnOnce(&U) -> &V,
     {
         OwnedRwLockReadGuard {
-            guard: this.guard.map_shared(f),
+            guard: this.guard.map(f),
         }
     }
 
@@ -887,7 +871,7 @@ impl<T: ?Sized, U: ?Sized, B: Backend> OwnedRwLockReadGuard<T, U, B> {
     where
         F: FnOnce(&U) -> Option<&V>,
     {
-        match this.guard.try_map_shared(f) {
+        match this.guard.try_map(f) {
             Ok(guard) => Ok(OwnedRwLockReadGuard { guard }),
             Err(guard) => Err(Self { guard }),
         }
@@ -906,7 +890,7 @@ impl<T: ?Sized, U: ?Sized, B: Backend> OwnedRwLockReadGuard<T, U, B> {
     /// assert!(Arc::ptr_eq(OwnedRwLockReadGuard::rwlock(&guard), &lock));
     /// ```
     pub fn rwlock(this: &Self) -> &Arc<RwLock<T, B>> {
-        this.guard.hold()
+        this.guard.handle()
     }
 }
 
@@ -927,7 +911,7 @@ impl<'a, T: ?Sized, B: Backend> RwLockWriteGuard<'a, T, B> {
         F: FnOnce(&mut T) -> &mut U,
     {
         RwLockMappedWriteGuard {
-            guard: this.guard.map(f),
+            guard: this.guard.map(f).narrow(),
         }
     }
 
@@ -951,7 +935,9 @@ impl<'a, T: ?Sized, B: Backend> RwLockWriteGuard<'a, T, B> {
         F: FnOnce(&mut T) -> Option<&mut U>,
     {
         match this.guard.try_map(f) {
-            Ok(guard) => Ok(RwLockMappedWriteGuard { guard }),
+            Ok(guard) => Ok(RwLockMappedWriteGuard {
+                guard: guard.narrow(),
+            }),
             Err(guard) => Err(Self { guard }),
         }
     }
@@ -973,7 +959,7 @@ impl<'a, T: ?Sized, B: Backend> RwLockWriteGuard<'a, T, B> {
         F: FnOnce(&T) -> &U,
     {
         RwLockReadGuard {
-            guard: this.guard.downgrade_map(f),
+            guard: this.guard.downgrade_map(f).narrow(),
         }
     }
 
@@ -1000,7 +986,9 @@ impl<'a, T: ?Sized, B: Backend> RwLockWriteGuard<'a, T, B> {
         F: FnOnce(&T) -> Option<&U>,
     {
         match this.guard.try_downgrade_map(f) {
-            Ok(guard) => Ok(RwLockReadGuard { guard }),
+            Ok(guard) => Ok(RwLockReadGuard {
+                guard: guard.narrow(),
+            }),
             Err(guard) => Err(Self { guard }),
         }
     }
@@ -1055,7 +1043,7 @@ impl<'a, T: ?Sized, B: Backend> RwLockWriteGuard<'a, T, B> {
     /// ```
     pub fn downgrade_to_upgradable(this: Self) -> RwLockUpgradableReadGuard<'a, T, B> {
         RwLockUpgradableReadGuard {
-            guard: this.guard.downgrade(),
+            guard: this.guard.downgrade_to_upgradable(),
         }
     }
 }
@@ -1263,7 +1251,7 @@ impl<T: ?Sized, B: Backend> OwnedRwLockWriteGuard<T, B> {
     /// ```
     pub fn downgrade_to_upgradable(this: Self) -> OwnedRwLockUpgradableReadGuard<T, B> {
         OwnedRwLockUpgradableReadGuard {
-            guard: this.guard.downgrade(),
+            guard: this.guard.downgrade_to_upgradable(),
         }
     }
 
@@ -1280,7 +1268,7 @@ impl<T: ?Sized, B: Backend> OwnedRwLockWriteGuard<T, B> {
     /// assert!(Arc::ptr_eq(OwnedRwLockWriteGuard::rwlock(&guard), &lock));
     /// ```
     pub fn rwlock(this: &Self) -> &Arc<RwLock<T, B>> {
-        this.guard.hold()
+        this.guard.handle()
     }
 }
 
@@ -1353,7 +1341,7 @@ impl<T: ?Sized, U: ?Sized, B: Backend> OwnedRwLockMappedWriteGuard<T, U, B> {
     /// assert!(Arc::ptr_eq(OwnedRwLockMappedWriteGuard::rwlock(&second), &lock));
     /// ```
     pub fn rwlock(this: &Self) -> &Arc<RwLock<T, B>> {
-        this.guard.hold()
+        this.guard.handle()
     }
 }
 
@@ -1512,7 +1500,7 @@ impl<T: ?Sized, B: Backend> OwnedRwLockUpgradableReadGuard<T, B> {
     /// assert!(Arc::ptr_eq(OwnedRwLockUpgradableReadGuard::rwlock(&looks), &lock));
     /// ```
     pub fn rwlock(this: &Self) -> &Arc<RwLock<T, B>> {
-        this.guard.hold()
+        this.guard.handle()
     }
 }
 
@@ -1539,7 +1527,7 @@ impl<T: Default> Default for RwLock<T> {
 
 impl<T: ?Sized + fmt::Debug, B: Backend> fmt::Debug for RwLock<T, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (waiting, granted) = self.guarded.permits().waiting();
+        let (waiting, granted) = self.guarded.waiting();
         let mut f = f.debug_struct("RwLock");
         match self.try_read() {
             Ok(guard) => f.field("data", &&*guard),

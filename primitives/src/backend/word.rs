@@ -239,16 +239,21 @@ impl<S, A: Atomics> WordLock<S, A> {
     }
 
     /// Waits for the end of the section that an update has found running. Then
-    /// replaces the bits if they are still `old`, and returns whether they were.
+    /// replaces the bits if they are still `old`, or returns the word it left.
     ///
     /// The closure of the update does not run under the lock: a section within it
     /// would wait for itself.
     #[cold]
-    fn update_locked(&self, old: Bits, new: Bits) -> bool {
+    #[inline(never)]
+    fn update_locked(&self, old: Bits, new: Bits) -> Result<(), usize> {
         let found = self.lock_slow();
-        let unchanged = found == old;
-        self.unlock(found, if unchanged { new } else { found });
-        unchanged
+        if found == old {
+            self.unlock(found, new);
+            Ok(())
+        } else {
+            self.unlock(found, found);
+            Err(found.to_word())
+        }
     }
 
     /// Releases the lock, which was taken over `old`, and leaves `new`.
@@ -319,10 +324,10 @@ unsafe impl<S, A: Atomics> RawStateLock<S> for WordLock<S, A> {
                 return Err(old);
             };
             if word & LOCKED != 0 {
-                if self.update_locked(old, new) {
-                    return Ok(old);
+                match self.update_locked(old, new) {
+                    Ok(()) => return Ok(old),
+                    Err(now) => word = now,
                 }
-                word = self.word.load_acquire();
                 continue;
             }
             // The word can be unlocked and `PARKED`: an unlock woke one of

@@ -1,18 +1,23 @@
-//! A value under permits, and the guards that hand it out.
+//! A value under a lock, and the guards that hand it out.
 //!
-//! This is the one place where a primitive gives out `&mut T`. A guard is made
-//! here, of permits that were taken here, and gives them back when it is
-//! dropped; so whoever uses guards needs no unsafe code.
+//! This is the one place where a primitive gives out `&mut T`. The lock is
+//! [`Permits`], and a guard holds those of its [mode](super::mode).
 //!
 //! ```text
-//!   share   permits             beside it   its value
-//!   One     one                 One, Half   &T
-//!   Half    more than half      One         &T
-//!   All     every one           nothing     &mut T
+//!   Upgradable ──upgrade, takes the rest──▶ Exclusive
+//!   Exclusive  ──downgrade, gives back────▶ Upgradable, Shared
+//!   Upgradable ──downgrade, gives back────▶ Shared
 //! ```
 //!
-//! Invariant: a guard holds its share of the permits of its value. So there is
-//! one guard of all, or there are shared ones, of which one at most holds half.
+//! Invariant: a guard holds the permits of its mode, of the lock that its handle
+//! keeps. So there is one exclusive guard, or there are shared ones, of which one at
+//! most is upgradable.
+//!
+//! *Auto traits.* A mode is a pointer to the value, and is `Send` and `Sync` as the
+//! reference that it stands for. What a guard can become stands in its handle: only a
+//! guard that holds a whole `RwLock` changes its mode, and a handle to that is `Send`
+//! only if the value is `Send` and `Sync`. A guard that has been narrowed to the
+//! [`RawLock`] keeps its mode.
 
 use alloc::sync::Arc;
 use core::cell::UnsafeCell;
@@ -20,30 +25,28 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
+use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::ptr::NonNull;
 use core::task::{Context, Poll};
 
+use super::mode::{Exclusive, Mode, Shared, Upgradable};
 use super::{AcquireState, CallerLocation, Holder, Holders, Permits, Request, Witness};
+#[cfg(not(loom))]
+use crate::backend::DefaultBackend;
 use crate::backend::{Backend, SharedBackend};
 use crate::protocol::Bits;
+use crate::{Mutex, RwLock};
 
-/// A value that is reached only through guards: of which shares, `A` says.
-pub struct Guarded<T: ?Sized, B: Backend, A = Alone> {
-    core: Core<B>,
-    access: PhantomData<A>,
+/// A value, and the lock under which it is reached.
+pub(crate) struct Guarded<T: ?Sized, B: Backend> {
+    lock: RawLock<B>,
     value: UnsafeCell<T>,
 }
 
-/// Guards hold [`All`] of the value: one at a time.
-#[derive(Debug)]
-pub enum Alone {}
-
-/// Guards hold any share: several reach the value at a time.
-#[derive(Debug)]
-pub enum Together {}
-
-/// What a guard holds on to, whatever the type of the value.
-pub struct Core<B: Backend> {
+/// A lock without the value: what a guard holds on to, whatever the value's type.
+///
+/// Its permits are out of reach of everything but guards.
+pub(crate) struct RawLock<B: Backend> {
     permits: Permits<B>,
     /// How many permits there are.
     all: usize,
@@ -51,578 +54,541 @@ pub struct Core<B: Backend> {
     holders: Holders<B>,
 }
 
-// SAFETY: it hands the value from thread to thread, to one holder at a time.
-unsafe impl<T: ?Sized + Send, B: SharedBackend> Sync for Guarded<T, B, Alone> {}
-// SAFETY: as above, or to several at a time.
-unsafe impl<T: ?Sized + Send + Sync, B: SharedBackend> Sync for Guarded<T, B, Together> {}
-// SAFETY: owning it is owning the value.
-unsafe impl<T: ?Sized + Send, B: SharedBackend, A> Send for Guarded<T, B, A> {}
-
-impl<T, B: Backend, A> Guarded<T, B, A> {
-    /// A value under so many permits, all of which are free.
-    pub(crate) const fn from_parts(
-        permits: Permits<B>,
-        all: usize,
-        witness: Witness<B>,
-        holders: Holders<B>,
-        value: T,
-    ) -> Self {
-        assert!(all > 0, "a lock that nobody can hold: it needs a permit");
+#[cfg(not(loom))]
+impl<T> Guarded<T, DefaultBackend> {
+    /// A value under `all` permits, in a constant. Its fairness is `max_barges`.
+    pub(crate) const fn const_new(all: usize, max_barges: u16, value: T) -> Self {
+        assert!(all > 0, "a lock without a permit can never be holder");
         Self {
-            core: Core {
-                permits,
+            lock: RawLock {
+                permits: Permits::const_new(all, max_barges),
                 all,
-                witness,
-                holders,
+                witness: Witness::const_new(),
+                holders: Holders::const_new(),
             },
-            access: PhantomData,
+            value: UnsafeCell::new(value),
+        }
+    }
+}
+
+impl<T, B: Backend> Guarded<T, B> {
+    /// A value under `all` permits, over any backend. Its fairness is `max_barges`.
+    pub(crate) fn new_in(all: usize, max_barges: u16, value: T) -> Self {
+        assert!(all > 0, "a lock without a permit can never be holder");
+        Self {
+            lock: RawLock {
+                permits: Permits::new_in(all, max_barges),
+                all,
+                witness: Witness::new_in(),
+                holders: Holders::new_in(),
+            },
             value: UnsafeCell::new(value),
         }
     }
 
-    /// The value, which nobody holds any more.
+    /// Returns the value.
     pub(crate) fn into_inner(self) -> T {
         self.value.into_inner()
     }
 }
 
-impl<T: ?Sized, B: Backend, A> Guarded<T, B, A> {
-    pub(crate) fn permits(&self) -> &Permits<B> {
-        &self.core.permits
-    }
-
-    /// Where each who holds the value took it.
-    #[cfg(feature = "locations")]
-    pub(crate) fn holders(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
-        self.core.holders.locations()
-    }
-
-    /// The value, by exclusive borrow.
+impl<T: ?Sized, B: Backend> Guarded<T, B> {
+    /// Returns the value by exclusive borrow.
     pub(crate) fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
-}
 
-/// How many permits a guard holds.
-///
-/// # Safety
-///
-/// Of the shares in use at the same time, by the permits they need, at most one
-/// is a `Half` and none is beside an `All`.
-pub unsafe trait Share {
-    /// Whether it is all of them.
-    const IS_ALL: bool = false;
+    /// Returns how many wait, and how many have been granted the lock and have not
+    /// been polled since.
+    pub(crate) fn waiting(&self) -> (usize, usize) {
+        self.lock.permits.waiting()
+    }
 
-    /// So many of `all`.
-    fn of(all: usize) -> usize;
-}
+    /// Returns where each waiter began to wait.
+    #[cfg(feature = "locations")]
+    pub(crate) fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
+        self.lock.permits.waiters()
+    }
 
-/// One permit: beside others of its kind.
-#[derive(Debug)]
-pub enum One {}
-
-/// More than half of the permits: one at a time, beside those of one.
-#[derive(Debug)]
-pub enum Half {}
-
-/// All of the permits.
-#[derive(Debug)]
-pub enum All {}
-
-// SAFETY: one permit leaves the others nothing to be `All` of.
-unsafe impl Share for One {
-    #[inline]
-    fn of(_: usize) -> usize {
-        1
+    /// Returns where each holder took the lock.
+    #[cfg(feature = "locations")]
+    pub(crate) fn holders(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
+        self.lock.holders.locations()
     }
 }
 
-// SAFETY: the permits have no two such halves.
-unsafe impl Share for Half {
+impl<B: Backend> RawLock<B> {
+    /// Takes the permits of a mode, if they are free.
     #[inline]
-    fn of(all: usize) -> usize {
-        all / 2 + 1
+    fn try_acquire<M: Mode>(&self) -> bool {
+        let taken = match M::EXCLUSIVE {
+            true => self.permits.try_acquire_all(self.all),
+            false => self.permits.try_acquire(self.request::<M>()),
+        };
+        taken.is_ok()
+    }
+
+    /// Takes the permits of a mode, if they are free and `acquire` has not been
+    /// polled, or returns the bits found.
+    #[inline]
+    fn try_start<M: Mode>(&self, acquire: &AcquireState) -> Result<usize, Bits> {
+        match M::EXCLUSIVE {
+            true => acquire.try_start_all(self.all, &self.permits),
+            false => acquire.try_start(self.request::<M>(), &self.permits),
+        }
+    }
+
+    /// Gives the permits of a mode back.
+    #[inline]
+    fn release<M: Mode>(&self) {
+        match M::EXCLUSIVE {
+            true => self.permits.release_all(self.all),
+            false => self.permits.release(M::permits(self.all)),
+        }
+    }
+
+    #[inline]
+    fn request<M: Mode>(&self) -> Request {
+        Request::exactly(M::permits(self.all))
+    }
+
+    /// Returns how many permits an upgradable holder lacks to be an exclusive one.
+    fn rest(&self) -> usize {
+        self.all - Upgradable::<()>::permits(self.all)
     }
 }
 
-// SAFETY: it leaves nothing.
-unsafe impl Share for All {
-    const IS_ALL: bool = true;
-
-    #[inline]
-    fn of(all: usize) -> usize {
-        all
-    }
-}
-
-/// A share by which values of such an access may be reached.
+/// A primitive that is a value under a lock.
 ///
 /// # Safety
 ///
-/// A share that others can stand beside is not of [`Alone`].
-pub unsafe trait Of<A>: Share {}
-
-// SAFETY: nothing stands beside it.
-unsafe impl Of<Alone> for All {}
-// SAFETY: any may be.
-unsafe impl<S: Share> Of<Together> for S {}
-
-/// A share that contains another.
-///
-/// # Safety
-///
-/// Whatever there are permits in all, those of `S` are no more than its own.
-pub unsafe trait Contains<S: Share>: Share {}
-
-// SAFETY: all contain any.
-unsafe impl Contains<One> for All {}
-// SAFETY: all contain any.
-unsafe impl Contains<Half> for All {}
-// SAFETY: more than half of one or more is one at least.
-unsafe impl Contains<One> for Half {}
-
-/// How a guard reaches the value it is of: by borrow, or by `Arc`.
-///
-/// # Safety
-///
-/// `guarded` answers with the same value for as long as the pointer, or what it
-/// was narrowed to, exists; and the core is that value's.
-pub unsafe trait Pointer: Hold {
-    /// The value's type.
+/// `guarded` returns the same field of the primitive each time.
+pub(crate) unsafe trait Lock {
     type Value: ?Sized;
-    /// Which guards it has.
-    type Access;
+    type Backend: Backend;
 
-    /// The value, with its permits.
-    fn guarded(&self) -> &Guarded<Self::Value, Self::Backend, Self::Access>;
+    fn guarded(&self) -> &Guarded<Self::Value, Self::Backend>;
 }
 
-/// What keeps a guard's value alive, and its permits.
+// SAFETY: the one field.
+unsafe impl<T: ?Sized, B: Backend> Lock for Mutex<T, B> {
+    type Value = T;
+    type Backend = B;
+
+    #[inline]
+    fn guarded(&self) -> &Guarded<T, B> {
+        &self.guarded
+    }
+}
+
+// SAFETY: the one field.
+unsafe impl<T: ?Sized, B: Backend> Lock for RwLock<T, B> {
+    type Value = T;
+    type Backend = B;
+
+    #[inline]
+    fn guarded(&self) -> &Guarded<T, B> {
+        &self.guarded
+    }
+}
+
+// SAFETY: threads that share it reach the value one at a time: a mutex is held in
+// exclusive mode only. The lock is `Sync`, by its parts.
+unsafe impl<T: ?Sized + Send, B: SharedBackend> Sync for Mutex<T, B> {}
+// SAFETY: threads that share it reach the value by `&mut`, one at a time, or by `&`,
+// several at a time. The lock is `Sync`, by its parts.
+unsafe impl<T: ?Sized + Send + Sync, B: SharedBackend> Sync for RwLock<T, B> {}
+
+/// How a guard keeps the lock that it holds, and the value: by borrow or by `Arc`.
 ///
 /// # Safety
 ///
-/// What it is narrowed to keeps the same value, and has the same core.
-pub unsafe trait Hold: Sized {
-    /// The backend.
+/// `raw` returns the same lock each time, and that lock, with the value under it,
+/// stays where it is for as long as the handle, or one that was made of it, exists. A
+/// handle that dereferences to a [`Lock`] always does so to the same, which has the
+/// lock `raw`.
+pub(crate) unsafe trait Handle {
     type Backend: Backend;
-    /// What remains where the type of the value no longer matters.
-    type Narrow: Hold<Backend = Self::Backend>;
 
-    /// Whose permits they are.
-    fn core(&self) -> &Core<Self::Backend>;
-
-    /// Forgets what it can of the value.
-    fn narrow(self) -> Self::Narrow;
+    fn raw(&self) -> &RawLock<Self::Backend>;
 }
 
-// SAFETY: it stays what it is.
-unsafe impl<B: Backend> Hold for &Core<B> {
+// SAFETY: a borrow of the field of a primitive; it keeps the primitive borrowed.
+unsafe impl<B: Backend> Handle for &RawLock<B> {
     type Backend = B;
-    type Narrow = Self;
 
     #[inline]
-    fn core(&self) -> &Core<B> {
-        self
-    }
-
-    #[inline]
-    fn narrow(self) -> Self {
+    fn raw(&self) -> &RawLock<B> {
         self
     }
 }
 
-/// A primitive that is a guarded value, and is held by borrow or by `Arc`.
-macro_rules! pointers {
-    ($primitive:ident, $access:ty) => {
-        // SAFETY: a core is borrowed with the primitive it is in.
-        unsafe impl<'a, T: ?Sized, B: Backend> Hold for &'a crate::$primitive<T, B> {
-            type Backend = B;
-            type Narrow = &'a Core<B>;
+// SAFETY: the primitive is borrowed, and by `Lock` its field is the same each time.
+unsafe impl<K: Lock + ?Sized> Handle for &K {
+    type Backend = K::Backend;
 
-            #[inline]
-            fn core(&self) -> &Core<B> {
-                &self.guarded.core
-            }
-
-            #[inline]
-            fn narrow(self) -> &'a Core<B> {
-                &self.guarded.core
-            }
-        }
-
-        // SAFETY: a shared borrow is of one primitive, and that has its value in
-        // a field of its own.
-        unsafe impl<T: ?Sized, B: Backend> Pointer for &crate::$primitive<T, B> {
-            type Value = T;
-            type Access = $access;
-
-            #[inline]
-            fn guarded(&self) -> &Guarded<T, B, $access> {
-                &self.guarded
-            }
-        }
-
-        // SAFETY: it stays what it is.
-        unsafe impl<T: ?Sized, B: Backend> Hold for Arc<crate::$primitive<T, B>> {
-            type Backend = B;
-            type Narrow = Self;
-
-            #[inline]
-            fn core(&self) -> &Core<B> {
-                &self.guarded.core
-            }
-
-            #[inline]
-            fn narrow(self) -> Self {
-                self
-            }
-        }
-
-        // SAFETY: as by borrow.
-        unsafe impl<T: ?Sized, B: Backend> Pointer for Arc<crate::$primitive<T, B>> {
-            type Value = T;
-            type Access = $access;
-
-            #[inline]
-            fn guarded(&self) -> &Guarded<T, B, $access> {
-                &self.guarded
-            }
-        }
-    };
+    #[inline]
+    fn raw(&self) -> &RawLock<K::Backend> {
+        &self.guarded().lock
+    }
 }
 
-pointers!(Mutex, Alone);
-pointers!(RwLock, Together);
+// SAFETY: as above; an `Arc` neither moves nor drops what it owns while it exists.
+unsafe impl<K: Lock + ?Sized> Handle for Arc<K> {
+    type Backend = K::Backend;
 
-/// A guard over the value, or over a part of it.
-pub struct Guard<V: ?Sized, H: Hold, S: Share> {
-    value: NonNull<V>,
-    hold: H,
+    #[inline]
+    fn raw(&self) -> &RawLock<K::Backend> {
+        &(**self).guarded().lock
+    }
+}
+
+/// A lock, held through the handle `H` in the mode `M`.
+pub(crate) struct Guard<H: Handle, M: Mode> {
+    mode: M,
+    handle: H,
     holder: Holder,
-    share: PhantomData<S>,
-    /// As `&mut V`: invariant.
-    value_type: PhantomData<*mut V>,
 }
 
-// SAFETY: such a guard is a `&mut V`, and what it holds. It becomes a `&V` beside
-// others only where it holds the lock itself (`downgrade`): a pointer to a value
-// of `Together` is `Send` only if the value is `Sync`.
-unsafe impl<V: ?Sized + Send, H: Hold + Send> Send for Guard<V, H, All> {}
-// SAFETY: such a guard is a `&V`, becomes a `&mut V` when it is upgraded, and what
-// it holds.
-unsafe impl<V: ?Sized + Send + Sync, H: Hold + Send> Send for Guard<V, H, Half> {}
-// SAFETY: such a guard is a `&V`, and what it holds.
-unsafe impl<V: ?Sized + Sync, H: Hold + Send> Send for Guard<V, H, One> {}
-// SAFETY: a guard that is shared is a `&V`, and what it holds.
-unsafe impl<V: ?Sized + Sync, H: Hold + Sync, S: Share> Sync for Guard<V, H, S> {}
-
-impl<V: ?Sized, H: Hold, S: Share> Guard<V, H, S> {
-    /// A guard of a pointer's value.
+impl<H: Handle, M: Mode> Guard<H, M> {
+    /// A guard of the value of a whole primitive.
     ///
     /// # Safety
     ///
-    /// Its share of the permits has been taken, for this guard.
+    /// The permits of the mode have been taken of this lock, for this guard; and only
+    /// exclusive guards are made of a primitive other than an `RwLock`.
     #[inline]
-    unsafe fn new(pointer: H, location: CallerLocation) -> Self
+    unsafe fn new<K>(handle: H, location: CallerLocation) -> Self
     where
-        H: Pointer<Value = V>,
+        H: Deref<Target = K>,
+        K: Lock<Value = M::Value> + ?Sized,
     {
-        let value = pointer.guarded().value.get();
+        let value = handle.guarded().value.get();
         Self {
             // SAFETY: a cell's pointer is not null.
-            value: unsafe { NonNull::new_unchecked(value) },
-            holder: pointer.core().holders.enter(location),
-            hold: pointer,
-            share: PhantomData,
-            value_type: PhantomData,
+            mode: M::new(unsafe { NonNull::new_unchecked(value) }),
+            holder: handle.raw().holders.enter(location),
+            handle,
         }
     }
 
-    /// Takes its share of the permits, if they are there.
-    #[cfg_attr(feature = "locations", track_caller)]
+    pub(crate) fn handle(&self) -> &H {
+        &self.handle
+    }
+
+    /// The guard with another pointer and handle. What has been taken for it, or will
+    /// be given back, is the caller's part.
     #[inline]
-    pub(crate) fn try_new(pointer: H) -> Option<Self>
-    where
-        H: Pointer<Value = V>,
-        S: Of<H::Access>,
-    {
-        let location = CallerLocation::capture();
-        let Core { permits, all, .. } = pointer.core();
-        let taken = match S::IS_ALL {
-            true => permits.try_acquire_all(*all),
-            false => permits.try_acquire(Request::exactly(S::of(*all))),
-        };
-        // SAFETY: they have just been taken.
-        taken
-            .is_ok()
-            .then(|| unsafe { Self::new(pointer, location) })
-    }
-
-    /// Forgets what it can of the value's type.
-    #[inline]
-    pub(crate) fn narrow(self) -> Guard<V, H::Narrow, S> {
-        let value = self.value;
-        self.with_value(value)
-    }
-
-    /// Keeps a smaller share, and gives the rest back.
-    ///
-    /// Only of a guard that holds the lock itself: see its `Send`.
-    pub(crate) fn downgrade<L: Share>(self) -> Guard<V, H, L>
-    where
-        H: Pointer<Value = V, Access = Together>,
-        S: Contains<L>,
-    {
-        let (value, hold, holder) = self.into_parts();
-        // First the guard: a waker that panics is woken by what follows.
-        let guard = Guard {
-            value,
-            hold,
-            holder,
-            share: PhantomData::<L>,
-            value_type: PhantomData,
-        };
-        let Core { permits, all, .. } = guard.hold.core();
-        permits.release(S::of(*all) - L::of(*all));
-        guard
-    }
-
-    pub(crate) fn hold(&self) -> &H {
-        &self.hold
-    }
-
-    /// The same share over another place, which is a part of the one before.
-    #[inline]
-    fn with_value<W: ?Sized>(self, value: NonNull<W>) -> Guard<W, H::Narrow, S> {
-        let (_, hold, holder) = self.into_parts();
-        Guard {
-            value,
-            hold: hold.narrow(),
-            holder,
-            share: PhantomData,
-            value_type: PhantomData,
-        }
-    }
-
-    /// The parts of a guard whose permits the caller keeps.
-    #[inline]
-    fn into_parts(self) -> (NonNull<V>, H, Holder) {
+    fn with<G: Handle, N: Mode>(self, mode: N, handle: impl FnOnce(H) -> G) -> Guard<G, N> {
         let mut this = ManuallyDrop::new(self);
         let holder = core::mem::take(&mut this.holder);
-        // SAFETY: `this` is not used again and not dropped.
-        (
-            this.value,
-            unsafe { core::ptr::read(&raw const this.hold) },
+        // SAFETY: `this` is neither used again nor dropped.
+        let kept = unsafe { core::ptr::read(&raw const this.handle) };
+        Guard {
+            mode,
+            handle: handle(kept),
             holder,
-        )
+        }
+    }
+
+    /// The guard in another mode, of which the lock has, or will have, the permits.
+    #[inline]
+    fn in_mode<N: Mode>(self, mode: N) -> Guard<H, N> {
+        self.with(mode, |handle| handle)
+    }
+
+    /// Keeps the permits of a smaller mode, and gives the rest back.
+    #[inline]
+    fn downgrade_to<N: Mode>(self, mode: N) -> Guard<H, N> {
+        // First the guard: if a waker panics, the guard is dropped.
+        let guard = self.in_mode(mode);
+        let RawLock { permits, all, .. } = guard.handle.raw();
+        permits.release(M::permits(*all) - N::permits(*all));
+        guard
     }
 }
 
-/// A share by which the value is read only.
-///
-/// # Safety
-///
-/// It is not [`All`]: what `&V` was narrowed to is not to be written.
-pub unsafe trait Shared: Share {}
+impl<'a, K: Lock + ?Sized, M: Mode> Guard<&'a K, M> {
+    /// Forgets the type of the whole value: the guard cannot change its mode any more.
+    #[inline]
+    pub(crate) fn narrow(self) -> Guard<&'a RawLock<K::Backend>, M> {
+        let mode = M::new(self.mode.value());
+        self.with(mode, |primitive| &primitive.guarded().lock)
+    }
+}
 
-// SAFETY: it is another.
-unsafe impl Shared for One {}
-// SAFETY: it is another.
-unsafe impl Shared for Half {}
+impl<'a, T: ?Sized, B: Backend, M: Mode> From<Guard<&'a RwLock<T, B>, M>>
+    for Guard<&'a RawLock<B>, M>
+{
+    #[inline]
+    fn from(guard: Guard<&'a RwLock<T, B>, M>) -> Self {
+        guard.narrow()
+    }
+}
 
-impl<V: ?Sized, H: Hold, S: Shared> Guard<V, H, S> {
-    /// Narrows the guard to a part of the value.
-    pub(crate) fn map_shared<W: ?Sized>(self, f: impl FnOnce(&V) -> &W) -> Guard<W, H::Narrow, S> {
-        let value = NonNull::from(f(&self));
-        self.with_value(value)
+impl<H, K> Guard<H, Exclusive<K::Value>>
+where
+    H: Handle + Deref<Target = K>,
+    K: Lock + ?Sized,
+{
+    /// Takes the lock in exclusive mode, if it is free.
+    #[cfg_attr(feature = "locations", track_caller)]
+    #[inline]
+    pub(crate) fn try_exclusive(handle: H) -> Option<Self> {
+        let taken = handle.raw().try_acquire::<Exclusive<K::Value>>();
+        // SAFETY: they have just been taken.
+        taken.then(|| unsafe { Self::new(handle, CallerLocation::capture()) })
+    }
+}
+
+impl<H, T: ?Sized, B: Backend> Guard<H, Shared<T>>
+where
+    H: Handle + Deref<Target = RwLock<T, B>>,
+{
+    /// Takes the lock in shared mode, if that is free.
+    #[cfg_attr(feature = "locations", track_caller)]
+    #[inline]
+    pub(crate) fn try_shared(handle: H) -> Option<Self> {
+        let taken = handle.raw().try_acquire::<Shared<T>>();
+        // SAFETY: they have just been taken, of an `RwLock`.
+        taken.then(|| unsafe { Self::new(handle, CallerLocation::capture()) })
+    }
+}
+
+impl<H, T: ?Sized, B: Backend> Guard<H, Upgradable<T>>
+where
+    H: Handle + Deref<Target = RwLock<T, B>>,
+{
+    /// Takes the lock in upgradable mode, if that is free.
+    #[cfg_attr(feature = "locations", track_caller)]
+    #[inline]
+    pub(crate) fn try_upgradable(handle: H) -> Option<Self> {
+        let taken = handle.raw().try_acquire::<Upgradable<T>>();
+        // SAFETY: they have just been taken, of an `RwLock`.
+        taken.then(|| unsafe { Self::new(handle, CallerLocation::capture()) })
     }
 
-    /// Narrows the guard to a part of the value, if there is that part.
-    pub(crate) fn try_map_shared<W: ?Sized>(
+    /// Becomes exclusive, if nothing else is held: before all that wait.
+    pub(crate) fn try_upgrade(self) -> Result<Guard<H, Exclusive<T>>, Self> {
+        let lock = self.handle.raw();
+        match lock.permits.try_acquire_priority(lock.rest()) {
+            // SAFETY: the rest has been taken for it.
+            Ok(_) => Ok(unsafe { self.upgraded() }),
+            Err(_) => Err(self),
+        }
+    }
+
+    /// Becomes shared.
+    pub(crate) fn downgrade(self) -> Guard<H, Shared<T>> {
+        let shared = Shared::new(self.mode.value());
+        self.downgrade_to(shared)
+    }
+}
+
+impl<H: Handle, V: ?Sized> Guard<H, Upgradable<V>> {
+    /// The exclusive guard.
+    ///
+    /// # Safety
+    ///
+    /// The rest of the permits has been taken for it, and it has not been mapped.
+    unsafe fn upgraded(self) -> Guard<H, Exclusive<V>> {
+        let exclusive = Exclusive::new(self.mode.value());
+        self.in_mode(exclusive)
+    }
+}
+
+/// What an exclusive guard of a whole `RwLock` can become.
+impl<H, T: ?Sized, B: Backend> Guard<H, Exclusive<T>>
+where
+    H: Handle + Deref<Target = RwLock<T, B>>,
+{
+    /// Becomes shared.
+    pub(crate) fn downgrade(self) -> Guard<H, Shared<T>> {
+        let shared = Shared::new(self.mode.value());
+        self.downgrade_to(shared)
+    }
+
+    /// Becomes upgradable.
+    pub(crate) fn downgrade_to_upgradable(self) -> Guard<H, Upgradable<T>> {
+        let upgradable = Upgradable::new(self.mode.value());
+        self.downgrade_to(upgradable)
+    }
+
+    /// Becomes shared, over a part of the value.
+    pub(crate) fn downgrade_map<W: ?Sized>(self, f: impl FnOnce(&T) -> &W) -> Guard<H, Shared<W>> {
+        let shared = Shared::new(NonNull::from(f(&self)));
+        self.downgrade_to(shared)
+    }
+
+    /// Becomes shared, over a part of the value, if there is that part.
+    pub(crate) fn try_downgrade_map<W: ?Sized>(
         self,
-        f: impl FnOnce(&V) -> Option<&W>,
-    ) -> Result<Guard<W, H::Narrow, S>, Self> {
+        f: impl FnOnce(&T) -> Option<&W>,
+    ) -> Result<Guard<H, Shared<W>>, Self> {
         match f(&self).map(NonNull::from) {
-            Some(value) => Ok(self.with_value(value)),
+            Some(part) => Ok(self.downgrade_to(Shared::new(part))),
             None => Err(self),
         }
     }
 }
 
-impl<V: ?Sized, H: Hold> Guard<V, H, All> {
+impl<H: Handle, V: ?Sized> Guard<H, Shared<V>> {
+    /// Narrows the guard to a part of the value.
+    pub(crate) fn map<W: ?Sized>(self, f: impl FnOnce(&V) -> &W) -> Guard<H, Shared<W>> {
+        let part = NonNull::from(f(&self));
+        self.in_mode(Shared::new(part))
+    }
+
+    /// Narrows the guard to a part of the value, if there is that part.
+    pub(crate) fn try_map<W: ?Sized>(
+        self,
+        f: impl FnOnce(&V) -> Option<&W>,
+    ) -> Result<Guard<H, Shared<W>>, Self> {
+        match f(&self).map(NonNull::from) {
+            Some(part) => Ok(self.in_mode(Shared::new(part))),
+            None => Err(self),
+        }
+    }
+}
+
+impl<H: Handle, V: ?Sized> Guard<H, Exclusive<V>> {
     /// Narrows the guard to a part of the value.
     pub(crate) fn map<W: ?Sized>(
         mut self,
         f: impl FnOnce(&mut V) -> &mut W,
-    ) -> Guard<W, H::Narrow, All> {
-        let value = NonNull::from(f(&mut self));
-        self.with_value(value)
+    ) -> Guard<H, Exclusive<W>> {
+        let part = NonNull::from(f(&mut self));
+        self.in_mode(Exclusive::new(part))
     }
 
     /// Narrows the guard to a part of the value, if there is that part.
     pub(crate) fn try_map<W: ?Sized>(
         mut self,
         f: impl FnOnce(&mut V) -> Option<&mut W>,
-    ) -> Result<Guard<W, H::Narrow, All>, Self> {
+    ) -> Result<Guard<H, Exclusive<W>>, Self> {
         match f(&mut self).map(NonNull::from) {
-            Some(value) => Ok(self.with_value(value)),
+            Some(part) => Ok(self.in_mode(Exclusive::new(part))),
             None => Err(self),
         }
     }
 }
 
-impl<V: ?Sized, H: Pointer<Value = V, Access = Together>> Guard<V, H, All> {
-    /// Keeps one permit, over a part of the value.
-    pub(crate) fn downgrade_map<W: ?Sized>(
-        self,
-        f: impl FnOnce(&V) -> &W,
-    ) -> Guard<W, H::Narrow, One> {
-        let value = NonNull::from(f(&self));
-        self.downgrade().with_value(value)
-    }
-
-    /// Keeps one permit, over a part of the value, if there is that part.
-    pub(crate) fn try_downgrade_map<W: ?Sized>(
-        self,
-        f: impl FnOnce(&V) -> Option<&W>,
-    ) -> Result<Guard<W, H::Narrow, One>, Self> {
-        match f(&self).map(NonNull::from) {
-            Some(value) => Ok(self.downgrade().with_value(value)),
-            None => Err(self),
-        }
-    }
-}
-
-impl<V: ?Sized, H: Pointer<Value = V, Access = Together>> Guard<V, H, Half> {
-    /// Takes the rest of the permits, if they are there, whoever waits for some.
-    pub(crate) fn try_upgrade(self) -> Result<Guard<V, H, All>, Self> {
-        let core = self.hold.core();
-        match core.permits.try_acquire_priority(rest(core.all)) {
-            // SAFETY: half and the rest are all.
-            Ok(_) => Ok(unsafe { self.upgraded() }),
-            Err(_) => Err(self),
-        }
-    }
-
-    /// The guard of all.
-    ///
-    /// # Safety
-    ///
-    /// The rest of the permits has been taken, for this guard.
-    unsafe fn upgraded(self) -> Guard<V, H, All> {
-        let (value, hold, holder) = self.into_parts();
-        Guard {
-            value,
-            hold,
-            holder,
-            share: PhantomData,
-            value_type: PhantomData,
-        }
-    }
-}
-
-/// Forgets the type of the whole value.
-impl<'a, T: ?Sized, V: ?Sized, B: Backend, S: Share> From<Guard<V, &'a crate::RwLock<T, B>, S>>
-    for Guard<V, &'a Core<B>, S>
-{
-    #[inline]
-    fn from(guard: Guard<V, &'a crate::RwLock<T, B>, S>) -> Self {
-        guard.narrow()
-    }
-}
-
-/// What half leaves of all.
-fn rest(all: usize) -> usize {
-    all - Half::of(all)
-}
-
-impl<V: ?Sized, H: Hold, S: Share> Deref for Guard<V, H, S> {
-    type Target = V;
+impl<H: Handle, M: Mode> Deref for Guard<H, M> {
+    type Target = M::Value;
 
     #[inline]
-    fn deref(&self) -> &V {
-        self.hold.core().witness.read();
-        // SAFETY: while the guard holds its share, nobody holds all of the
-        // permits, or it does itself and is borrowed: nobody writes. The value
-        // is kept alive by what the guard holds.
-        unsafe { self.value.as_ref() }
+    fn deref(&self) -> &M::Value {
+        self.handle.raw().witness.read();
+        // SAFETY: the pointer is to the value, or to a part that a reference to the
+        // value gave out, and the handle keeps the value. While this guard holds the
+        // permits of its mode, no other is exclusive; if this one is, it is borrowed.
+        // So there is no `&mut`.
+        unsafe { self.mode.value().as_ref() }
     }
 }
 
-impl<V: ?Sized, H: Hold> DerefMut for Guard<V, H, All> {
+impl<H: Handle, V: ?Sized> DerefMut for Guard<H, Exclusive<V>> {
     #[inline]
     fn deref_mut(&mut self) -> &mut V {
-        self.hold.core().witness.write();
-        // SAFETY: the guard holds every permit, so nobody else reaches the
-        // value, and is borrowed exclusively.
-        unsafe { self.value.as_mut() }
+        self.handle.raw().witness.write();
+        // SAFETY: as for `deref`. The guard holds every permit, so there is no other,
+        // and it is borrowed exclusively.
+        unsafe { self.mode.value().as_mut() }
     }
 }
 
-impl<V: ?Sized, H: Hold, S: Share> Drop for Guard<V, H, S> {
+impl<H: Handle, M: Mode> Drop for Guard<H, M> {
     #[inline]
     fn drop(&mut self) {
-        let Core {
-            permits,
-            all,
-            holders,
-            ..
-        } = self.hold.core();
-        holders.leave(&mut self.holder);
-        match S::IS_ALL {
-            true => permits.release_all(*all),
-            false => permits.release(S::of(*all)),
-        }
+        let lock = self.handle.raw();
+        lock.holders.leave(&mut self.holder);
+        lock.release::<M>();
     }
 }
 
-/// Somebody who waits for a [`Guard`].
+/// By a shared borrow a guard gives a `&` of its value, and of the primitive, which it
+/// keeps locked. Not that of an `Arc`, which can be cloned and outlive the guard.
+impl<K: ?Sized, M: Mode + RefUnwindSafe> RefUnwindSafe for Guard<&K, M> where for<'a> &'a K: Handle {}
+
+/// No section of the lock is left half done by a panic: no foreign code runs in one.
+impl<B: Backend> RefUnwindSafe for RawLock<B> {}
+impl<B: Backend> UnwindSafe for RawLock<B> {}
+
+/// A waiter for a [`Guard`].
 #[must_use = "nothing is acquired unless it is polled"]
-pub struct AcquireGuard<P: Pointer, S: Of<P::Access>> {
+pub(crate) struct AcquireGuard<H: Handle, M: Mode> {
     /// None once it has been ready.
-    pointer: Option<P>,
+    handle: Option<H>,
     acquire: AcquireState,
-    share: PhantomData<S>,
+    mode: PhantomData<fn() -> M>,
 }
 
-impl<P: Pointer, S: Of<P::Access>> AcquireGuard<P, S> {
+impl<H, K> AcquireGuard<H, Exclusive<K::Value>>
+where
+    H: Handle + Deref<Target = K>,
+    K: Lock + ?Sized,
+{
+    /// A waiter for exclusive mode.
     #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
-    pub(crate) fn new(pointer: P) -> Self {
-        Self {
-            pointer: Some(pointer),
-            acquire: AcquireState::new(),
-            share: PhantomData,
-        }
+    pub(crate) const fn exclusive(handle: H) -> Self {
+        Self::in_mode(handle)
     }
 }
 
-impl<P: Pointer, S: Of<P::Access>> Unpin for AcquireGuard<P, S> {}
+impl<H, T: ?Sized, B: Backend> AcquireGuard<H, Shared<T>>
+where
+    H: Handle + Deref<Target = RwLock<T, B>>,
+{
+    /// A waiter for shared mode.
+    #[cfg_attr(feature = "locations", track_caller)]
+    #[inline]
+    pub(crate) const fn shared(handle: H) -> Self {
+        Self::in_mode(handle)
+    }
+}
 
-impl<P: Pointer, S: Of<P::Access>> AcquireGuard<P, S> {
+impl<H, T: ?Sized, B: Backend> AcquireGuard<H, Upgradable<T>>
+where
+    H: Handle + Deref<Target = RwLock<T, B>>,
+{
+    /// A waiter for upgradable mode.
+    #[cfg_attr(feature = "locations", track_caller)]
+    #[inline]
+    pub(crate) const fn upgradable(handle: H) -> Self {
+        Self::in_mode(handle)
+    }
+}
+
+impl<H: Handle, M: Mode> AcquireGuard<H, M> {
+    /// The caller has made sure that the primitive may be held in the mode.
+    #[cfg_attr(feature = "locations", track_caller)]
+    #[inline]
+    const fn in_mode(handle: H) -> Self {
+        Self {
+            handle: Some(handle),
+            acquire: AcquireState::new(),
+            mode: PhantomData,
+        }
+    }
+
     /// Polls for the guard, as the operation `name`. Ready once.
     ///
     /// # Panics
     ///
-    /// Panics with the name where it has been ready.
+    /// Panics with the name if it has been ready.
     #[inline]
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, name: &str) -> Poll<Guard<P::Value, P, S>> {
-        let starts = match &self.pointer {
-            Some(pointer) => {
-                let Core { permits, all, .. } = pointer.core();
-                match S::IS_ALL {
-                    true => self.acquire.try_start_all(*all, permits),
-                    false => {
-                        let request = Request::exactly(S::of(*all));
-                        self.acquire.try_start(request, permits)
-                    }
-                }
-            }
-            None => polled_again(name),
+    pub(crate) fn poll<K>(&mut self, cx: &mut Context<'_>, name: &str) -> Poll<Guard<H, M>>
+    where
+        H: Deref<Target = K>,
+        K: Lock<Value = M::Value> + ?Sized,
+    {
+        let Some(handle) = &self.handle else {
+            polled_again(name)
         };
-        match starts {
-            // SAFETY: the share's permits of this pointer's value have been taken
-            // just now.
+        match handle.raw().try_start::<M>(&self.acquire) {
+            // SAFETY: the permits have been taken just now; the constructors have seen
+            // to the mode.
             Ok(_) => Poll::Ready(unsafe { self.guard() }),
             Err(found) => self.poll_slow(found, cx),
         }
@@ -630,38 +596,47 @@ impl<P: Pointer, S: Of<P::Access>> AcquireGuard<P, S> {
 
     #[cold]
     #[inline(never)]
-    fn poll_slow(&mut self, found: Bits, cx: &mut Context<'_>) -> Poll<Guard<P::Value, P, S>> {
-        let pointer = self.pointer.as_ref().expect("it was there a moment ago");
-        let Core { permits, all, .. } = pointer.core();
-        let mut request = Request::exactly(S::of(*all));
-        match self.acquire.poll(found, &mut request, permits, cx) {
+    fn poll_slow<K>(&mut self, found: Bits, cx: &mut Context<'_>) -> Poll<Guard<H, M>>
+    where
+        H: Deref<Target = K>,
+        K: Lock<Value = M::Value> + ?Sized,
+    {
+        let lock = self.handle.as_ref().expect("seen by the caller").raw();
+        let mut request = lock.request::<M>();
+        let polled = self.acquire.poll(found, &mut request, &lock.permits, cx);
+        match polled {
             Poll::Pending => Poll::Pending,
-            // SAFETY: `acquire` asks for the share's permits, of this pointer's
-            // value and no other, and has been given them just now.
+            // SAFETY: `acquire` asks for the permits of the mode, of this lock and no
+            // other, and has been given them just now; the constructors have seen to
+            // the mode.
             Poll::Ready(Ok(_)) => Poll::Ready(unsafe { self.guard() }),
             Poll::Ready(Err(_)) => unreachable!("the permits of a value are never closed"),
         }
     }
 
-    /// The guard, once.
+    /// Makes the guard, once.
     ///
     /// # Safety
     ///
-    /// The share's permits, of this pointer's value, have been taken for it.
+    /// As for [`Guard::new`], of this handle.
     #[inline]
-    unsafe fn guard(&mut self) -> Guard<P::Value, P, S> {
-        let pointer = self.pointer.take().expect("it was there a moment ago");
+    unsafe fn guard<K>(&mut self) -> Guard<H, M>
+    where
+        H: Deref<Target = K>,
+        K: Lock<Value = M::Value> + ?Sized,
+    {
+        let handle = self.handle.take().expect("seen by the caller");
         // SAFETY: the caller's promise is the one asked for.
-        unsafe { Guard::new(pointer, self.acquire.location()) }
+        unsafe { Guard::new(handle, self.acquire.location()) }
     }
 }
 
-impl<P: Pointer, S: Of<P::Access>> Drop for AcquireGuard<P, S> {
+impl<H: Handle, M: Mode> Drop for AcquireGuard<H, M> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(pointer) = &self.pointer {
-            let Core { permits, all, .. } = pointer.core();
-            self.acquire.cancel(&Request::exactly(S::of(*all)), permits);
+        if let Some(handle) = &self.handle {
+            let lock = handle.raw();
+            self.acquire.cancel(&lock.request::<M>(), &lock.permits);
         }
     }
 }
@@ -671,17 +646,20 @@ fn polled_again(name: &str) -> ! {
     panic!("{name} polled after it was ready")
 }
 
-/// Somebody who waits for a [`Guard`] of [`All`], with one of [`Half`].
+/// A waiter for exclusive mode that holds the lock in upgradable mode.
 #[must_use = "nothing is acquired unless it is polled"]
-pub struct UpgradeGuard<V: ?Sized, H: Pointer<Value = V, Access = Together>> {
+pub(crate) struct UpgradeGuard<H: Handle, V: ?Sized> {
     /// None once it has been ready.
-    guard: Option<Guard<V, H, Half>>,
+    guard: Option<Guard<H, Upgradable<V>>>,
     acquire: AcquireState,
 }
 
-impl<V: ?Sized, H: Pointer<Value = V, Access = Together>> UpgradeGuard<V, H> {
+impl<H, T: ?Sized, B: Backend> UpgradeGuard<H, T>
+where
+    H: Handle + Deref<Target = RwLock<T, B>>,
+{
     #[cfg_attr(feature = "locations", track_caller)]
-    pub(crate) fn new(guard: Guard<V, H, Half>) -> Self {
+    pub(crate) const fn new(guard: Guard<H, Upgradable<T>>) -> Self {
         Self {
             guard: Some(guard),
             acquire: AcquireState::with_priority(),
@@ -689,69 +667,56 @@ impl<V: ?Sized, H: Pointer<Value = V, Access = Together>> UpgradeGuard<V, H> {
     }
 }
 
-impl<V: ?Sized, H: Pointer<Value = V, Access = Together>> Unpin for UpgradeGuard<V, H> {}
-
-impl<V: ?Sized, H: Pointer<Value = V, Access = Together>> UpgradeGuard<V, H> {
+impl<H: Handle, V: ?Sized> UpgradeGuard<H, V> {
     /// Polls for the guard, as the operation `name`. Ready once.
     ///
     /// # Panics
     ///
-    /// Panics with the name where it has been ready.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, name: &str) -> Poll<Guard<V, H, All>> {
+    /// Panics with the name if it has been ready.
+    pub(crate) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        name: &str,
+    ) -> Poll<Guard<H, Exclusive<V>>> {
         let Some(guard) = &self.guard else {
             polled_again(name)
         };
-        let Core { permits, all, .. } = guard.hold.core();
-        let mut request = Request::exactly(rest(*all));
-        match self.acquire.poll(Bits::EMPTY, &mut request, permits, cx) {
+        let lock = guard.handle.raw();
+        let mut rest = Request::exactly(lock.rest());
+        match self.acquire.poll(Bits::EMPTY, &mut rest, &lock.permits, cx) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(_)) => {}
             Poll::Ready(Err(_)) => unreachable!("the permits of a value are never closed"),
         }
-        let guard = self.guard.take().expect("it was there a moment ago");
-        // SAFETY: `acquire` asks for the rest of the guard's permits, and has
-        // been given them just now.
+        let guard = self.guard.take().expect("seen above");
+        // SAFETY: `acquire` asks for the rest of the permits, and has been given them
+        // just now. No upgradable guard is ever mapped.
         Poll::Ready(unsafe { guard.upgraded() })
     }
 }
 
-impl<V: ?Sized, H: Pointer<Value = V, Access = Together>> Drop for UpgradeGuard<V, H> {
+impl<H: Handle, V: ?Sized> Drop for UpgradeGuard<H, V> {
     fn drop(&mut self) {
         if let Some(guard) = &self.guard {
-            let Core { permits, all, .. } = guard.hold.core();
-            self.acquire.cancel(&Request::exactly(rest(*all)), permits);
+            let lock = guard.handle.raw();
+            let rest = Request::exactly(lock.rest());
+            self.acquire.cancel(&rest, &lock.permits);
         }
     }
 }
 
-impl<T: ?Sized, B: Backend, A> fmt::Debug for Guarded<T, B, A> {
+impl<T: ?Sized, B: Backend> fmt::Debug for Guarded<T, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guarded").finish_non_exhaustive()
-    }
-}
-
-impl<B: Backend> fmt::Debug for Core<B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Core")
-            .field("permits", &self.permits)
+        f.debug_struct("Guarded")
+            .field("lock", &self.lock)
             .finish_non_exhaustive()
     }
 }
 
-impl<V: ?Sized, H: Hold, S: Share> fmt::Debug for Guard<V, H, S> {
+impl<B: Backend> fmt::Debug for RawLock<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guard").finish_non_exhaustive()
-    }
-}
-
-impl<P: Pointer, S: Of<P::Access>> fmt::Debug for AcquireGuard<P, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AcquireGuard").finish_non_exhaustive()
-    }
-}
-
-impl<V: ?Sized, H: Pointer<Value = V, Access = Together>> fmt::Debug for UpgradeGuard<V, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UpgradeGuard").finish_non_exhaustive()
+        f.debug_struct("RawLock")
+            .field("permits", &self.permits)
+            .finish_non_exhaustive()
     }
 }

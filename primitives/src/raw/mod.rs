@@ -9,6 +9,7 @@ mod exclusive;
 mod guard;
 mod handoff;
 mod location;
+pub(crate) mod mode;
 mod once_slot;
 pub(crate) mod permits;
 #[cfg(feature = "std")]
@@ -17,10 +18,7 @@ mod within;
 mod witness;
 
 pub use self::exclusive::Exclusive;
-pub use self::guard::{
-    AcquireGuard, All, Alone, Contains, Core, Guard, Guarded, Half, Hold, Of, One, Pointer, Share,
-    Shared, Together, UpgradeGuard,
-};
+pub(crate) use self::guard::{AcquireGuard, Guard, Guarded, RawLock, UpgradeGuard};
 pub use self::handoff::{Boxed, Handoff, InSlot, RawReceiver, RawSender, Storage};
 #[cfg(feature = "locations")]
 pub use self::location::Locations;
