@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use reveille::time::{DelayQueue, Instant, interval, interval_at, sleep};
-use reveille::{Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore, SetOnce, oneshot};
+use reveille::{Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore, SetOnce, mpsc, oneshot};
 
 #[test]
 fn a_result_that_tokio_lets_go_unused_does_not_warn() {
@@ -56,6 +56,24 @@ fn a_result_that_tokio_lets_go_unused_does_not_warn() {
     tx.send(7).unwrap();
     rx.try_recv().unwrap();
     rx.is_terminated();
+
+    mpsc::channel::<u8>(1);
+    let (tx, rx) = mpsc::channel::<u8>(1);
+    tx.capacity();
+    tx.max_capacity();
+    tx.same_channel(&tx);
+    tx.is_closed();
+    tx.strong_count();
+    tx.weak_count();
+    tx.downgrade().upgrade();
+    rx.is_closed();
+    rx.is_empty();
+    rx.len();
+    rx.capacity();
+    rx.max_capacity();
+    rx.sender_strong_count();
+    rx.sender_weak_count();
+    mpsc::unbounded_channel::<u8>();
 
     let now = Instant::now();
     Instant::now();

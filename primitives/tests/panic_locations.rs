@@ -17,7 +17,7 @@ use reveille::backend::{Local, Spin};
 use reveille::protocol::{Bits, Waiter};
 use reveille::time::wheel::Wheel;
 use reveille::time::{DelayQueue, Instant, VirtualClock, interval, interval_at};
-use reveille::{RwLock, Semaphore, oneshot};
+use reveille::{RwLock, Semaphore, mpsc, oneshot};
 use reveille_executor::task;
 use reveille_executor::{Executor, LocalExecutor, Simulation, ThreadPool, Threads, block_on};
 
@@ -70,6 +70,12 @@ const PANICS: &[(&str, Call)] = &[
         tx.send(7).unwrap();
         rx.try_recv().unwrap();
         let _ = rx.blocking_recv();
+    }),
+    ("mpsc::channel", || {
+        drop(mpsc::channel::<()>(Semaphore::MAX_PERMITS + 1));
+    }),
+    ("mpsc::channel_in", || {
+        drop(mpsc::channel_in::<(), Local>(Semaphore::MAX_PERMITS + 1));
     }),
     ("time::interval", || drop(interval(Duration::ZERO))),
     ("time::interval_at", || {

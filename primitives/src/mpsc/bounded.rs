@@ -41,7 +41,7 @@ use super::futures::{Closed, Recv, RecvMany, Reserve, ReserveMany, ReserveOwned,
 /// assert!(tx.try_send(2).is_err());
 /// assert_eq!(rx.try_recv(), Ok(1));
 /// ```
-#[must_use]
+#[track_caller]
 pub fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     channel_in(capacity)
 }
@@ -62,6 +62,7 @@ pub fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
 /// tx.try_send(7).unwrap();
 /// assert_eq!(rx.try_recv(), Ok(7));
 /// ```
+#[track_caller]
 #[must_use]
 pub fn channel_in<T, B: Backend>(capacity: usize) -> (Sender<T, B>, Receiver<T, B>) {
     let (tx, rx) = Chan::halves(Room::Bounded(capacity));
@@ -393,7 +394,6 @@ impl<T, B: Backend> Sender<T, B> {
     /// tx.try_send(7).unwrap();
     /// assert_eq!(tx.capacity(), 2);
     /// ```
-    #[must_use]
     pub fn capacity(&self) -> usize {
         self.tx.chan.permits.available()
     }
@@ -408,7 +408,6 @@ impl<T, B: Backend> Sender<T, B> {
     /// let (tx, _rx) = mpsc::channel::<u32>(3);
     /// assert_eq!(tx.max_capacity(), 3);
     /// ```
-    #[must_use]
     pub fn max_capacity(&self) -> usize {
         self.tx.chan.capacity()
     }
@@ -425,7 +424,6 @@ impl<T, B: Backend> Sender<T, B> {
     /// assert!(tx.same_channel(&tx.clone()));
     /// assert!(!tx.same_channel(&other));
     /// ```
-    #[must_use]
     pub fn same_channel(&self, other: &Self) -> bool {
         self.tx.same_channel(&other.tx)
     }
@@ -464,7 +462,6 @@ impl<T, B: Backend> Sender<T, B> {
     /// drop(rx);
     /// assert!(tx.is_closed());
     /// ```
-    #[must_use]
     pub fn is_closed(&self) -> bool {
         self.tx.chan.is_closed()
     }
@@ -500,7 +497,6 @@ impl<T, B: Backend> Sender<T, B> {
     /// let (tx, _rx) = mpsc::channel::<u32>(1);
     /// assert_eq!(tx.strong_count(), 1);
     /// ```
-    #[must_use]
     pub fn strong_count(&self) -> usize {
         self.tx.chan.counts().0
     }
@@ -515,7 +511,6 @@ impl<T, B: Backend> Sender<T, B> {
     /// let (tx, _rx) = mpsc::channel::<u32>(1);
     /// assert_eq!(tx.weak_count(), 0);
     /// ```
-    #[must_use]
     pub fn weak_count(&self) -> usize {
         self.tx.chan.counts().1
     }
@@ -558,7 +553,6 @@ impl<T, B: Backend> WeakSender<T, B> {
     /// weak.upgrade().unwrap().try_send(7).unwrap();
     /// assert_eq!(rx.try_recv(), Ok(7));
     /// ```
-    #[must_use]
     pub fn upgrade(&self) -> Option<Sender<T, B>> {
         self.tx.upgrade().map(|tx| Sender { tx })
     }
@@ -573,7 +567,6 @@ impl<T, B: Backend> WeakSender<T, B> {
     /// let (tx, _rx) = mpsc::channel::<u32>(1);
     /// assert_eq!(tx.downgrade().strong_count(), 1);
     /// ```
-    #[must_use]
     pub fn strong_count(&self) -> usize {
         self.tx.chan.counts().0
     }
@@ -588,7 +581,6 @@ impl<T, B: Backend> WeakSender<T, B> {
     /// let (tx, _rx) = mpsc::channel::<u32>(1);
     /// assert_eq!(tx.downgrade().weak_count(), 1);
     /// ```
-    #[must_use]
     pub fn weak_count(&self) -> usize {
         self.tx.chan.counts().1
     }
@@ -816,7 +808,6 @@ impl<T, B: Backend> Receiver<T, B> {
     /// drop(tx);
     /// assert!(rx.is_closed());
     /// ```
-    #[must_use]
     pub fn is_closed(&self) -> bool {
         self.rx.is_closed()
     }
@@ -833,7 +824,6 @@ impl<T, B: Backend> Receiver<T, B> {
     /// tx.try_send(7).unwrap();
     /// assert!(!rx.is_empty());
     /// ```
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rx.len() == 0
     }
@@ -849,7 +839,6 @@ impl<T, B: Backend> Receiver<T, B> {
     /// tx.try_send(7).unwrap();
     /// assert_eq!(rx.len(), 1);
     /// ```
-    #[must_use]
     pub fn len(&self) -> usize {
         self.rx.len()
     }
@@ -865,7 +854,6 @@ impl<T, B: Backend> Receiver<T, B> {
     /// tx.try_send(7).unwrap();
     /// assert_eq!(rx.capacity(), 2);
     /// ```
-    #[must_use]
     pub fn capacity(&self) -> usize {
         self.rx.chan.permits.available()
     }
@@ -880,7 +868,6 @@ impl<T, B: Backend> Receiver<T, B> {
     /// let (_tx, rx) = mpsc::channel::<u32>(3);
     /// assert_eq!(rx.max_capacity(), 3);
     /// ```
-    #[must_use]
     pub fn max_capacity(&self) -> usize {
         self.rx.chan.capacity()
     }
@@ -897,7 +884,6 @@ impl<T, B: Backend> Receiver<T, B> {
     /// assert_eq!(rx.sender_strong_count(), 2);
     /// # drop(another);
     /// ```
-    #[must_use]
     pub fn sender_strong_count(&self) -> usize {
         self.rx.chan.counts().0
     }
@@ -914,7 +900,6 @@ impl<T, B: Backend> Receiver<T, B> {
     /// assert_eq!(rx.sender_weak_count(), 1);
     /// # drop(weak);
     /// ```
-    #[must_use]
     pub fn sender_weak_count(&self) -> usize {
         self.rx.chan.counts().1
     }
@@ -1107,7 +1092,6 @@ impl<T, B: Backend> OwnedPermit<T, B> {
     /// let second = tx.try_reserve_owned().unwrap();
     /// assert!(first.same_channel(&second));
     /// ```
-    #[must_use]
     pub fn same_channel(&self, other: &Self) -> bool {
         let other = other.sender.as_ref();
         other.is_some_and(|other| self.same_channel_as_sender(other))
@@ -1124,7 +1108,6 @@ impl<T, B: Backend> OwnedPermit<T, B> {
     /// let permit = tx.clone().try_reserve_owned().unwrap();
     /// assert!(permit.same_channel_as_sender(&tx));
     /// ```
-    #[must_use]
     pub fn same_channel_as_sender(&self, sender: &Sender<T, B>) -> bool {
         let own = self.sender.as_ref();
         own.is_some_and(|own| own.same_channel(sender))

@@ -128,6 +128,7 @@ enum Found {
 
 impl<T, B: Backend> Chan<T, B> {
     /// Creates a channel and its halves.
+    #[track_caller]
     pub(super) fn halves(room: Room) -> (Tx<T, B>, Rx<T, B>) {
         let permits = match room {
             Room::Bounded(permits) => permits,

@@ -28,7 +28,6 @@ use super::futures::{Closed, Recv, RecvMany};
 /// tx.send(7).unwrap();
 /// assert_eq!(rx.try_recv(), Ok(7));
 /// ```
-#[must_use]
 pub fn unbounded_channel<T>() -> (UnboundedSender<T>, UnboundedReceiver<T>) {
     unbounded_channel_in()
 }
@@ -99,7 +98,6 @@ impl<T, B: Backend> UnboundedSender<T, B> {
     /// assert!(tx.same_channel(&tx.clone()));
     /// assert!(!tx.same_channel(&other));
     /// ```
-    #[must_use]
     pub fn same_channel(&self, other: &Self) -> bool {
         self.tx.same_channel(&other.tx)
     }
@@ -138,7 +136,6 @@ impl<T, B: Backend> UnboundedSender<T, B> {
     /// drop(rx);
     /// assert!(tx.is_closed());
     /// ```
-    #[must_use]
     pub fn is_closed(&self) -> bool {
         self.tx.chan.is_closed()
     }
@@ -174,7 +171,6 @@ impl<T, B: Backend> UnboundedSender<T, B> {
     /// let (tx, _rx) = mpsc::unbounded_channel::<u32>();
     /// assert_eq!(tx.strong_count(), 1);
     /// ```
-    #[must_use]
     pub fn strong_count(&self) -> usize {
         self.tx.chan.counts().0
     }
@@ -189,7 +185,6 @@ impl<T, B: Backend> UnboundedSender<T, B> {
     /// let (tx, _rx) = mpsc::unbounded_channel::<u32>();
     /// assert_eq!(tx.weak_count(), 0);
     /// ```
-    #[must_use]
     pub fn weak_count(&self) -> usize {
         self.tx.chan.counts().1
     }
@@ -232,7 +227,6 @@ impl<T, B: Backend> WeakUnboundedSender<T, B> {
     /// weak.upgrade().unwrap().send(7).unwrap();
     /// assert_eq!(rx.try_recv(), Ok(7));
     /// ```
-    #[must_use]
     pub fn upgrade(&self) -> Option<UnboundedSender<T, B>> {
         self.tx.upgrade().map(|tx| UnboundedSender { tx })
     }
@@ -247,7 +241,6 @@ impl<T, B: Backend> WeakUnboundedSender<T, B> {
     /// let (tx, _rx) = mpsc::unbounded_channel::<u32>();
     /// assert_eq!(tx.downgrade().strong_count(), 1);
     /// ```
-    #[must_use]
     pub fn strong_count(&self) -> usize {
         self.tx.chan.counts().0
     }
@@ -262,7 +255,6 @@ impl<T, B: Backend> WeakUnboundedSender<T, B> {
     /// let (tx, _rx) = mpsc::unbounded_channel::<u32>();
     /// assert_eq!(tx.downgrade().weak_count(), 1);
     /// ```
-    #[must_use]
     pub fn weak_count(&self) -> usize {
         self.tx.chan.counts().1
     }
@@ -490,7 +482,6 @@ impl<T, B: Backend> UnboundedReceiver<T, B> {
     /// drop(tx);
     /// assert!(rx.is_closed());
     /// ```
-    #[must_use]
     pub fn is_closed(&self) -> bool {
         self.rx.is_closed()
     }
@@ -507,7 +498,6 @@ impl<T, B: Backend> UnboundedReceiver<T, B> {
     /// tx.send(7).unwrap();
     /// assert!(!rx.is_empty());
     /// ```
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rx.len() == 0
     }
@@ -523,7 +513,6 @@ impl<T, B: Backend> UnboundedReceiver<T, B> {
     /// tx.send(7).unwrap();
     /// assert_eq!(rx.len(), 1);
     /// ```
-    #[must_use]
     pub fn len(&self) -> usize {
         self.rx.len()
     }
@@ -540,7 +529,6 @@ impl<T, B: Backend> UnboundedReceiver<T, B> {
     /// assert_eq!(rx.sender_strong_count(), 2);
     /// # drop(another);
     /// ```
-    #[must_use]
     pub fn sender_strong_count(&self) -> usize {
         self.rx.chan.counts().0
     }
@@ -557,7 +545,6 @@ impl<T, B: Backend> UnboundedReceiver<T, B> {
     /// assert_eq!(rx.sender_weak_count(), 1);
     /// # drop(weak);
     /// ```
-    #[must_use]
     pub fn sender_weak_count(&self) -> usize {
         self.rx.chan.counts().1
     }

@@ -331,6 +331,7 @@ impl<B: Backend, X: Beside> Permits<B, X> {
     /// # Panics
     ///
     /// Panics if there are more than [`MAX`](Self::MAX).
+    #[track_caller]
     pub(crate) fn with_beside_in(permits: usize, max_barges: u16, beside: X) -> Self {
         Self {
             lock: StateLock::new_in(start(permits), Queue::new(beside)),
