@@ -42,7 +42,8 @@
 #![forbid(unsafe_code)]
 
 mod block_on;
-mod contain;
+mod blocking;
+mod catch_panic;
 mod context;
 mod executor;
 #[cfg(feature = "futures")]
@@ -60,6 +61,7 @@ mod smol;
 #[cfg(feature = "futures")]
 mod spawners;
 pub mod task;
+mod thread_set;
 mod threads;
 #[cfg(feature = "tokio")]
 pub mod tokio;

@@ -127,6 +127,34 @@ impl LocalExecutor {
         self.single.spawn(Some(name), future)
     }
 
+    /// Calls a function that may block, on a thread that is there for it.
+    ///
+    /// There are at most 512 such threads. Each ends when it had no call for ten seconds.
+    /// No executor is current in the call: what it spawns has to go on one that it has a
+    /// handle of. A call that has begun cannot be aborted, and the executor, dropped,
+    /// waits for it. A virtual clock that moves when idle does not wait for a call.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no thread for such calls yet and the system refuses one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille_executor::LocalExecutor;
+    ///
+    /// let executor = LocalExecutor::new();
+    /// let call = executor.spawn_blocking(|| std::thread::current().id());
+    /// assert_ne!(executor.block_on(call).unwrap(), std::thread::current().id());
+    /// ```
+    #[track_caller]
+    pub fn spawn_blocking<T: Send + 'static>(
+        &self,
+        call: impl FnOnce() -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        self.single.spawn_blocking(call)
+    }
+
     /// Runs a future to its end, and the tasks meanwhile. While nothing is ready the
     /// thread sleeps, until the next deadline or a wake.
     ///

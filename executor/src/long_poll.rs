@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use reveille::backend::Native;
-use reveille::raw::{Description, Ran, Runnable};
+use reveille::raw::{Metadata, RunResult, Runnable};
 
-use crate::contain::contain;
+use crate::catch_panic::catch_panic;
 use crate::task::coop::Budget;
 use crate::task::{Id, Running};
 
@@ -43,7 +43,7 @@ use crate::task::{Id, Running};
 /// ```
 #[derive(Debug)]
 pub struct LongPoll {
-    description: Description,
+    metadata: Metadata,
     duration: Duration,
 }
 
@@ -51,19 +51,19 @@ impl LongPoll {
     /// The number of the task.
     #[must_use]
     pub fn id(&self) -> Id {
-        Id::of(&self.description)
+        Id::of(&self.metadata)
     }
 
     /// The name of the task, if it was given one.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
-        self.description.name.as_ref().map(|name| &*name.0)
+        self.metadata.name.as_ref().map(|name| &*name.0)
     }
 
     /// Where the task was spawned.
     #[must_use]
     pub fn location(&self) -> &'static Location<'static> {
-        self.description.location
+        self.metadata.location
     }
 
     /// How long the poll took.
@@ -107,8 +107,8 @@ impl Polls {
     }
 
     #[inline]
-    pub(crate) fn run(&self, runnable: Runnable<Native>) -> Ran<Native> {
-        let _running = Running::enter(runnable.description());
+    pub(crate) fn run(&self, runnable: Runnable<Native>) -> RunResult<Native> {
+        let _running = Running::enter(runnable.metadata());
         let _budget = Budget::enter();
         match &self.report {
             None => runnable.run(),
@@ -117,18 +117,15 @@ impl Polls {
     }
 
     #[cold]
-    fn run_timed(runnable: Runnable<Native>, over: Duration, report: &Report) -> Ran<Native> {
-        let description = runnable.description().clone();
+    fn run_timed(runnable: Runnable<Native>, over: Duration, report: &Report) -> RunResult<Native> {
+        let metadata = runnable.metadata().clone();
         let start = Instant::now();
         let ran = runnable.run();
         let duration = start.elapsed();
         if duration > over {
-            let poll = LongPoll {
-                description,
-                duration,
-            };
+            let poll = LongPoll { metadata, duration };
             // What has run must go back to its queue, and the worker to its work.
-            contain(|| report(&poll));
+            catch_panic(|| report(&poll));
         }
         ran
     }

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use reveille::backend::{Backend, Native};
-use reveille::raw::Held;
+use reveille::raw::Owned;
 
 /// A slab: keys are used again, and nothing is allocated after warm-up.
 #[derive(Debug)]
@@ -15,13 +15,13 @@ pub(crate) struct Registry<B: Backend = Native> {
 
 #[derive(Debug)]
 enum Slot<B: Backend> {
-    Taken(Held<B>),
+    Taken(Owned<B>),
     Free { next: usize },
 }
 
 impl<B: Backend> Registry<B> {
     /// Takes a task up, and gives it its key.
-    pub(crate) fn insert(&mut self, task: Held<B>) {
+    pub(crate) fn insert(&mut self, task: Owned<B>) {
         let key = self.free;
         task.set_key(key);
         match self.slots.get_mut(key) {
@@ -39,7 +39,7 @@ impl<B: Backend> Registry<B> {
     }
 
     /// Lets a task go, for the caller to drop.
-    pub(crate) fn remove(&mut self, key: usize) -> Option<Held<B>> {
+    pub(crate) fn remove(&mut self, key: usize) -> Option<Owned<B>> {
         let slot = self.slots.get_mut(key)?;
         if matches!(slot, Slot::Free { .. }) {
             return None;
@@ -53,7 +53,7 @@ impl<B: Backend> Registry<B> {
     }
 
     /// Lets some task go, at the end: none is taken up any more.
-    pub(crate) fn pop(&mut self) -> Option<Held<B>> {
+    pub(crate) fn pop(&mut self) -> Option<Owned<B>> {
         loop {
             if let Slot::Taken(task) = self.slots.pop()? {
                 return Some(task);

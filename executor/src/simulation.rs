@@ -18,7 +18,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::time::Duration;
 
-use reveille::raw::Description;
+use reveille::raw::Metadata;
 use reveille::time::{Timers, VirtualClock};
 
 use crate::Executor;
@@ -86,11 +86,11 @@ struct Trace {
 }
 
 impl Trace {
-    fn line(&mut self, what: &str, description: &Description, timers: &Timers) {
+    fn line(&mut self, what: &str, metadata: &Metadata, timers: &Timers) {
         let at = timers.now().since_origin();
         let (seconds, nanos) = (at.as_secs(), at.subsec_nanos());
-        let line = write!(self.lines, "{seconds}.{nanos:09} {what} {}", description.id);
-        let named = match &description.name {
+        let line = write!(self.lines, "{seconds}.{nanos:09} {what} {}", metadata.id);
+        let named = match &metadata.name {
             Some(name) => writeln!(self.lines, " {}", name.0),
             None => writeln!(self.lines),
         };
@@ -348,16 +348,16 @@ impl Order for Drawn {
         queue.remove(drawn)
     }
 
-    fn spawned(&mut self, description: &mut Description, timers: &Timers) {
+    fn spawned(&mut self, metadata: &mut Metadata, timers: &Timers) {
         let mut trace = self.trace.borrow_mut();
         trace.spawned += 1;
-        description.id = trace.spawned;
-        trace.line("spawn", description, timers);
+        metadata.id = trace.spawned;
+        trace.line("spawn", metadata, timers);
     }
 
-    fn polled(&mut self, description: &Description, timers: &Timers) {
+    fn polled(&mut self, metadata: &Metadata, timers: &Timers) {
         let mut trace = self.trace.borrow_mut();
-        trace.line("poll", description, timers);
+        trace.line("poll", metadata, timers);
     }
 
     fn stuck(&mut self) -> Option<String> {

@@ -21,7 +21,7 @@
 
 #![forbid(unsafe_code)]
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::future::Future;
@@ -36,15 +36,17 @@ use std::time::Duration;
 
 use reveille::backend::Native;
 use reveille::protocol::{Bits, Section, StateLock};
-use reveille::raw::{Description, Ran, Runnable, Schedule, local_task};
+use reveille::raw::{Metadata, RunResult, Runnable, Schedule, local_task};
 use reveille::time::{Driver, Timers};
 
-use crate::contain::contain;
+use crate::blocking::Blocking;
+use crate::catch_panic::catch_panic;
 use crate::context::{self, Current};
 use crate::long_poll::Polls;
 use crate::registry::Registry;
 use crate::task::coop::Budget;
-use crate::task::{JoinHandle, cancel, describe};
+use crate::task::{JoinHandle, Running, cancel, cancel_refused, describe};
+use crate::thread_set::{SystemThreads, ThreadSet};
 
 /// How many polls there are at most before the inbox and the timers have a turn.
 const ROUND: u32 = 256;
@@ -54,7 +56,7 @@ const FULL: Bits = Bits::new(1);
 /// The thread is parked, or about to be.
 const PARKED: Bits = Bits::new(1 << 1);
 /// The next park returns at once.
-const POKED: Bits = Bits::new(1 << 2);
+const NOTIFIED: Bits = Bits::new(1 << 2);
 /// The executor has ended.
 const CLOSED: Bits = Bits::new(1 << 3);
 
@@ -69,14 +71,14 @@ pub(crate) trait Order: Debug {
     /// Takes the next of what is ready.
     fn next(&mut self, queue: &mut VecDeque<Item>) -> Option<Item>;
 
-    /// The description of a task that is being spawned.
-    fn spawned(&mut self, description: &mut Description, timers: &Timers) {
-        let _ = (description, timers);
+    /// The metadata of a task that is being spawned.
+    fn spawned(&mut self, metadata: &mut Metadata, timers: &Timers) {
+        let _ = (metadata, timers);
     }
 
     /// A task is about to be polled.
-    fn polled(&mut self, description: &Description, timers: &Timers) {
-        let _ = (description, timers);
+    fn polled(&mut self, metadata: &Metadata, timers: &Timers) {
+        let _ = (metadata, timers);
     }
 
     /// Nothing is ready, and no deadline is left: the thread is about to be parked.
@@ -112,6 +114,25 @@ pub(crate) struct Single {
     running: Cell<bool>,
     /// What is spawned is cancelled.
     ended: Cell<bool>,
+    /// From the first call that may block on.
+    blocking: OnceCell<CallThreads>,
+}
+
+/// The threads for calls that block.
+struct CallThreads {
+    blocking: Arc<Blocking<Native>>,
+    set: Arc<ThreadSet>,
+}
+
+/// How many calls that block can be under way at a time, and how long a thread waits
+/// for the next: as many and as long as on a pool that is not told.
+pub(crate) const MAX_BLOCKING: usize = 512;
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(10);
+
+thread_local! {
+    /// The executor whose queue takes what is woken on this thread: the innermost that
+    /// runs.
+    static RUNS: RefCell<Option<Rc<Single>>> = const { RefCell::new(None) };
 }
 
 /// Whoever has it has the executor, which ends with it.
@@ -154,6 +175,7 @@ impl Owner {
             alarm: Waker::from(Arc::new(Alarm(shared.clone()))),
             running: Cell::new(false),
             ended: Cell::new(false),
+            blocking: OnceCell::new(),
             shared,
         }))
     }
@@ -170,20 +192,54 @@ impl Single {
         F: Future + 'static,
         F::Output: 'static,
     {
-        let mut description = describe(name);
+        let mut metadata = describe(name);
         if self.ordered {
             let mut order = self.order.borrow_mut();
-            order.spawned(&mut description, self.timers());
+            order.spawned(&mut metadata, self.timers());
         }
         let scheduler = ToSingle(self.shared.clone());
-        let (runnable, held, join) = local_task(future, scheduler, description);
+        let (runnable, held, join) = local_task(future, scheduler, metadata);
         if self.ended.get() {
-            cancel(&held);
+            cancel_refused(held);
             return JoinHandle::new(join);
         }
         self.tasks.borrow_mut().insert(held);
         self.queue.borrow_mut().push_back(Item::Task(runnable));
         JoinHandle::new(join)
+    }
+
+    /// Calls a function that may block, on a thread for such calls.
+    #[track_caller]
+    pub(crate) fn spawn_blocking<T: Send + 'static>(
+        &self,
+        call: impl FnOnce() -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        assert!(
+            !self.ordered,
+            "spawn_blocking was called on a Simulation, which draws what happens from a seed and \
+             cannot draw what threads do: make the call on a LocalExecutor or a ThreadPool"
+        );
+        let threads = self.blocking.get_or_init(|| self.call_threads());
+        if self.ended.get() {
+            threads.blocking.close();
+        }
+        JoinHandle::of_call(threads.blocking.spawn(call, describe(None)))
+    }
+
+    fn call_threads(&self) -> CallThreads {
+        let set = ThreadSet::new();
+        let threads = SystemThreads {
+            set: set.clone(),
+            keep_alive: KEEP_ALIVE,
+        };
+        let blocking = Blocking::new(MAX_BLOCKING, threads);
+        let timers = self.timers().clone();
+        blocking.run_by(Arc::new(move |call: Runnable<Native>| {
+            let _timers = timers.enter();
+            let _running = Running::enter(call.metadata());
+            call.run()
+        }));
+        CallThreads { blocking, set }
     }
 
     /// Runs a future to its end, and the tasks meanwhile.
@@ -202,7 +258,7 @@ impl Single {
             match round {
                 Round::Main(output) => return output,
                 Round::Over => {
-                    contain(|| self.timers().fire());
+                    catch_panic(|| self.timers().fire());
                 }
                 Round::Idle => self.rest(),
             }
@@ -225,9 +281,18 @@ impl Single {
              `.await` its handle"
         );
         Inside {
-            _timers: self.timers().enter(),
-            _current: context::enter(Current::Single(self.clone()), self.shared.token()),
+            _current: self.enter_thread(),
             single: self.clone(),
+        }
+    }
+
+    /// Makes it the executor of what this thread runs.
+    fn enter_thread(self: &Rc<Self>) -> impl Drop + use<> {
+        let before = RUNS.try_with(|runs| runs.replace(Some(self.clone())));
+        OnThread {
+            _timers: self.timers().enter(),
+            _current: context::enter(Current::Local(self.clone())),
+            before: before.ok().flatten(),
         }
     }
 
@@ -265,12 +330,12 @@ impl Single {
     fn run(&self, runnable: Runnable<Native>) {
         if self.ordered {
             let mut order = self.order.borrow_mut();
-            order.polled(runnable.description(), self.timers());
+            order.polled(runnable.metadata(), self.timers());
         }
         match self.polls.run(runnable) {
-            Ran::Waits => {}
-            Ran::Woken(runnable) => self.queue.borrow_mut().push_back(Item::Task(runnable)),
-            Ran::Done(key) => {
+            RunResult::Pending => {}
+            RunResult::Woken(runnable) => self.queue.borrow_mut().push_back(Item::Task(runnable)),
+            RunResult::Completed(key) => {
                 let done = self.tasks.borrow_mut().remove(key);
                 drop(done);
             }
@@ -294,7 +359,7 @@ impl Single {
     /// Nothing is ready: timers, and then sleep.
     fn rest(&self) {
         let mut alarm = Context::from_waker(&self.alarm);
-        let Some(next) = contain(|| self.driver.turn(&mut alarm)) else {
+        let Some(next) = catch_panic(|| self.driver.turn(&mut alarm)) else {
             return; // What is left is done by the next.
         };
         if !self.queue.borrow().is_empty() || self.timers().idle() {
@@ -315,9 +380,11 @@ impl Single {
 impl Drop for Owner {
     fn drop(&mut self) {
         let single = &self.0;
-        let _timers = single.timers().enter();
-        let _current = context::enter(Current::Single(single.clone()), single.shared.token());
+        let _current = single.enter_thread();
         single.ended.set(true);
+        if let Some(CallThreads { blocking, .. }) = single.blocking.get() {
+            blocking.close();
+        }
         let unread = single.shared.inbox.with(|section| {
             section.bits.insert(CLOSED);
             std::mem::take(section.state)
@@ -328,6 +395,11 @@ impl Drop for Owner {
         }
         // Of those the futures are gone.
         drop((unread, single.queue.take()));
+        if let Some(CallThreads { set, .. }) = single.blocking.get()
+            && !set.is_current()
+        {
+            set.join(None);
+        }
     }
 }
 
@@ -350,34 +422,47 @@ enum Round<T> {
 }
 
 /// While it lives, the executor runs.
-struct Inside {
-    _timers: reveille::time::Entered,
-    _current: context::Entered,
+struct Inside<D> {
+    _current: D,
     single: Rc<Single>,
 }
 
-impl Drop for Inside {
+/// While it lives, the executor is that of what this thread runs.
+struct OnThread {
+    _current: context::Entered,
+    _timers: reveille::time::Entered,
+    before: Option<Rc<Single>>,
+}
+
+impl Drop for OnThread {
+    fn drop(&mut self) {
+        let before = self.before.take();
+        // Outside of the borrow: it can be the last reference.
+        drop(RUNS.try_with(|runs| runs.replace(before)));
+    }
+}
+
+impl<D> Drop for Inside<D> {
     fn drop(&mut self) {
         self.single.running.set(false);
     }
 }
 
 impl Shared {
-    /// Tells the executor from others that live at the same time.
-    #[inline]
-    fn token(&self) -> usize {
-        std::ptr::from_ref(self).addr()
-    }
-
     #[inline]
     fn push(&self, item: Item) {
-        if !context::is_current(self.token()) {
-            return self.push_from_elsewhere(item);
-        }
-        context::with(|current| match current {
-            Current::Single(single) => single.queue.borrow_mut().push_back(item),
-            Current::Pool(_) => unreachable!("the token was that of this executor"),
+        let mut item = Some(item);
+        // A thread that ends runs nothing any more.
+        let _ = RUNS.try_with(|runs| {
+            if let Some(single) = &*runs.borrow()
+                && std::ptr::eq(&*single.shared, self)
+            {
+                single.queue.borrow_mut().extend(item.take());
+            }
         });
+        if let Some(item) = item {
+            self.push_from_elsewhere(item);
+        }
     }
 
     #[cold]
@@ -399,24 +484,28 @@ impl Shared {
         }
     }
 
-    /// Sleeps until something is in the inbox, the alarm rings, or the time is over.
+    /// Sleeps until something is in the inbox, the alarm notifies, or the time is over.
     fn park(&self, at_most: Option<Duration>) {
         let parks = self
             .inbox
-            .update(|bits| (!bits.intersects(FULL | POKED)).then(|| bits | PARKED));
+            .update(|bits| (!bits.intersects(FULL | NOTIFIED)).then(|| bits | PARKED));
         if parks.is_ok() {
             match at_most {
                 Some(duration) => thread::park_timeout(duration),
                 None => thread::park(),
             }
         }
-        let awake = self.inbox.update(|bits| Some(bits.without(PARKED | POKED)));
+        let awake = self
+            .inbox
+            .update(|bits| Some(bits.without(PARKED | NOTIFIED)));
         debug_assert!(awake.is_ok());
     }
 
-    fn poke(&self) {
-        let poked = self.inbox.update(|bits| Some(bits.without(PARKED) | POKED));
-        if poked.is_ok_and(|before| before.contains(PARKED)) {
+    fn notify(&self) {
+        let notified = self
+            .inbox
+            .update(|bits| Some(bits.without(PARKED) | NOTIFIED));
+        if notified.is_ok_and(|before| before.contains(PARKED)) {
             self.thread.unpark();
         }
     }
@@ -447,7 +536,7 @@ impl Wake for Alarm {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.0.poke();
+        self.0.notify();
     }
 }
 
@@ -459,7 +548,7 @@ mod tests {
 
     /// A deadline comes up between the turn and the park.
     #[test]
-    fn a_poke_before_the_park_ends_it() {
+    fn a_notification_before_the_park_ends_it() {
         let (parked, ended) = mpsc::channel();
         let parks = thread::spawn(move || {
             let shared = Shared {
@@ -467,7 +556,7 @@ mod tests {
                 thread: thread::current(),
             };
             for _ in 0..2 {
-                shared.poke();
+                shared.notify();
                 shared.park(None);
             }
             parked.send(()).expect("somebody waits for it");

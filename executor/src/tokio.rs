@@ -23,9 +23,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use ::tokio::runtime::{Handle, Runtime};
+use reveille::raw::Failure;
 
 use crate::Executor;
-use crate::task::JoinError;
+use crate::task::{Id, JoinError};
 
 /// tokio's `JoinHandle`, answering this crate's [`JoinError`].
 ///
@@ -88,9 +89,11 @@ impl<T> Future for JoinHandle<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         Pin::new(&mut self.inner).poll(cx).map_err(|error| {
-            error
+            let id = Id::of_tokio(error.id());
+            let failure = error
                 .try_into_panic()
-                .map_or_else(|_| JoinError::cancelled(), JoinError::panicked)
+                .map_or_else(|_| Failure::Cancelled, Failure::Panicked);
+            JoinError::new(id, failure)
         })
     }
 }

@@ -7,6 +7,8 @@
 #![forbid(unsafe_code)]
 
 use std::future::{Future, pending};
+use std::io;
+use std::panic::panic_any;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,7 +18,7 @@ use std::time::Duration;
 
 use reveille::oneshot;
 use reveille_executor::futures::LocalPool;
-use reveille_executor::task::{JoinError, JoinHandle};
+use reveille_executor::task::{Id, JoinError, JoinHandle};
 use reveille_executor::{Executor, block_on};
 
 use support::in_time;
@@ -183,12 +185,14 @@ fn a_cancelled_task_has_no_panic_to_give() {
     let pool = LocalPool::new();
     let task = pool.spawn(pending::<()>());
     drop(pool);
+    let id = task.id();
     let error = block_on(task).unwrap_err();
+    assert_eq!(error.id(), id);
+    assert_eq!(error.to_string(), format!("task {id} was cancelled"));
     assert_eq!(
-        error.to_string(),
-        "the task was cancelled: it was aborted, or its executor dropped it before it finished"
+        format!("{error:?}"),
+        format!("JoinError::Cancelled(Id({id}))")
     );
-    assert_eq!(format!("{error:?}"), "JoinError::Cancelled");
     let error = error.try_into_panic().unwrap_err();
     assert!(error.is_cancelled());
 }
@@ -218,16 +222,40 @@ fn a_local_pool_refuses_nested_use() {
     pool.block_on(async { pool.block_on(async {}) });
 }
 
-/// Errors of tasks go wherever errors go.
+/// Errors of tasks go wherever errors go, with the texts of tokio's.
 #[test]
-fn a_join_error_converts_to_a_boxed_error() {
-    fn joined() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+fn a_join_error_converts_to_other_errors_and_names_its_task() {
+    fn joined(panics: impl FnOnce() + Send + 'static) -> (Id, JoinError) {
         let pool = LocalPool::new();
-        let task = pool.spawn(async { panic!("no coffee") });
-        pool.block_on(task)?;
-        Ok(())
+        let task = pool.spawn(async move { panics() });
+        (task.id(), pool.block_on(task).unwrap_err())
     }
-    let error = joined().unwrap_err();
-    assert_eq!(error.to_string(), "the task panicked: no coffee");
-    assert_eq!(format!("{error:?}"), "JoinError::Panic(\"no coffee\")");
+    let (id, error) = joined(|| panic!("no coffee"));
+    assert_eq!(error.id(), id);
+    let shown = format!("JoinError::Panic(Id({id}), \"no coffee\", ...)");
+    assert_eq!(format!("{error:?}"), shown);
+    let error: Box<dyn std::error::Error + Send + Sync> = error.into();
+    assert_eq!(
+        error.to_string(),
+        format!("task {id} panicked with message \"no coffee\"")
+    );
+    let (id, error) = joined(|| panic_any(7));
+    assert_eq!(error.to_string(), format!("task {id} panicked"));
+    assert_eq!(
+        format!("{error:?}"),
+        format!("JoinError::Panic(Id({id}), ...)")
+    );
+    assert_eq!(io::Error::from(error).to_string(), "task panicked");
+}
+
+/// A task of tokio's runtime is told by the number that tokio has given it.
+#[test]
+fn a_join_error_of_a_tokio_task_has_its_number() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let task = Executor::spawn(&runtime, async { panic!("no coffee") });
+    let id = task.get_ref().id().to_string();
+    let error = Executor::block_on(&runtime, task).unwrap_err();
+    assert_eq!(error.id().to_string(), id);
 }

@@ -16,7 +16,7 @@ use loom::thread;
 use reveille::Notify;
 use reveille::backend::LoomWord;
 use reveille::protocol::{Bits, StateLock, block_on};
-use reveille::raw::{Description, Ran, Runnable, Schedule, task};
+use reveille::raw::{Metadata, RunResult, Runnable, Schedule, task};
 
 use support::models::explore;
 
@@ -64,8 +64,10 @@ fn run_all(slot: &Slot) {
     let mut next = slot.with(|section| section.state.take());
     while let Some(runnable) = next.take() {
         next = match runnable.run() {
-            Ran::Woken(again) => Some(again),
-            Ran::Waits | Ran::Done(_) => slot.with(|section| section.state.take()),
+            RunResult::Woken(again) => Some(again),
+            RunResult::Pending | RunResult::Completed(_) => {
+                slot.with(|section| section.state.take())
+            }
         };
     }
 }
@@ -90,13 +92,13 @@ fn bounded_to_2_preemptions_a_wake_that_finds_its_task_scheduled_publishes() {
                 Poll::Pending
             }
         });
-        let description = Description {
+        let metadata = Metadata {
             id: 0,
             location: Location::caller(),
             name: None,
         };
-        let (runnable, held, join) = task(future, ToSlot(slot.clone()), description);
-        assert!(matches!(runnable.run(), Ran::Waits));
+        let (runnable, held, join) = task(future, ToSlot(slot.clone()), metadata);
+        assert!(matches!(runnable.run(), RunResult::Pending));
         let waker = waker.lock().unwrap().take().unwrap();
         waker.wake_by_ref();
         let waking = thread::spawn(move || {

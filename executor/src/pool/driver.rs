@@ -17,7 +17,7 @@ use std::task::{Context, Waker};
 use reveille::backend::{BlockingBackend, Native, Park, StdPark};
 use reveille::time::{Driver, Instant};
 
-use crate::contain::contain;
+use crate::catch_panic::catch_panic;
 
 /// What is driven.
 pub(crate) trait Drive<B: BlockingBackend>: Send + Sync + 'static {
@@ -54,12 +54,12 @@ impl<B: BlockingBackend> Driving<B> {
 
 impl Drive<Native> for Driver {
     fn fire(&self) {
-        contain(|| self.timers().fire());
+        catch_panic(|| self.timers().fire());
     }
 
     fn turn(&self, cx: &mut Context<'_>) -> Option<Instant> {
         loop {
-            if let Some(next) = contain(|| Driver::turn(self, cx)) {
+            if let Some(next) = catch_panic(|| Driver::turn(self, cx)) {
                 return next;
             }
         }

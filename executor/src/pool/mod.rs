@@ -6,38 +6,37 @@
 //!                        └── spawn: it runs            └── spawn: cancelled at once
 //! ```
 //!
-//! The workers are in `workers`, what they drive in `driver`, the threads for calls
-//! that block in `blocking`.
+//! The workers are in `workers`, what they drive in `driver`. The threads for calls that
+//! block are in `blocking`, and how all threads are joined in `thread_set`.
 
 #![forbid(unsafe_code)]
 
-mod blocking;
 mod driver;
 #[cfg(test)]
 mod models;
 mod workers;
 
-use std::cell::Cell;
 use std::fmt;
 use std::future::Future;
-use std::io;
 use std::num::NonZero;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use reveille::backend::{Native, StdPark};
-use reveille::raw::{Ran, Runnable, task};
+use reveille::backend::Native;
+use reveille::raw::{RunResult, Runnable, task};
 use reveille::time::Timers;
 
-use self::blocking::{Blocking, Threads, ToBlocking};
 use self::driver::Driving;
 use self::workers::{Alarm, Worker, Workers};
 use crate::Executor;
+use crate::blocking::Blocking;
 use crate::context::{self, Current};
 use crate::long_poll::{LongPoll, Polls};
-use crate::task::{JoinHandle, Running, cancel, describe};
+use crate::single::{KEEP_ALIVE, MAX_BLOCKING};
+use crate::task::{JoinHandle, Running, cancel_refused, describe};
+use crate::thread_set::{SystemThreads, ThreadSet};
 
 /// An executor of several threads.
 ///
@@ -45,6 +44,12 @@ use crate::task::{JoinHandle, Running, cancel, describe};
 /// one that finds nothing to do sleeps. A task that another wakes on a worker runs
 /// there next, up to three times in a row, so that two that talk to each other stay
 /// on one processor.
+///
+/// A task that is spawned begins on whatever worker is free first, whatever the task
+/// that spawned it does next. A task that is *woken* by another, on a worker, runs when
+/// the poll of that other has ended, or when a worker that was not asleep finds it. So a
+/// task must not block its worker after it has woken the task that it waits for:
+/// `.await`, or make the call that blocks by [`spawn_blocking`](Self::spawn_blocking).
 ///
 /// The functions of `reveille::time` use its timers, which an idle worker drives: it
 /// sleeps until the next deadline. Where all are busy, each looks at the clock once in
@@ -56,9 +61,15 @@ use crate::task::{JoinHandle, Running, cancel, describe};
 ///
 /// Dropped, or [shut down](Self::shutdown_timeout), it cancels its tasks: each
 /// future is dropped once, on a worker, at the end of its poll if it is being
-/// polled. What is spawned from then on by a [`Handle`] is cancelled at once. A call
-/// that blocks and has begun is waited for. What still sleeps on its timers, outside
-/// of its tasks, is driven by a thread from then on.
+/// polled. What is spawned from then on by a [`Handle`] is cancelled at once; by a
+/// destructor that is 16 deep in destructors that spawn, when the outermost has ended. A
+/// call that blocks and has begun is waited for; one that has not is dropped by the
+/// thread that ends the pool. The threads are joined: when the drop returns, the
+/// destructors of their thread-locals have run. Sleeps on its timers that are left,
+/// outside of its tasks, are driven by a thread from then on.
+///
+/// A process that `fork`s has the pool in the child, and none of its threads: nothing is
+/// run there, and no timer of the process fires. Build executors after the `fork`.
 ///
 /// # Examples
 ///
@@ -78,7 +89,7 @@ use crate::task::{JoinHandle, Running, cancel, describe};
 /// ```
 pub struct ThreadPool {
     handle: Handle,
-    threads: Arc<Alive>,
+    threads: Arc<ThreadSet>,
     /// Whether it has been ended before it is dropped.
     ended: bool,
 }
@@ -86,22 +97,13 @@ pub struct ThreadPool {
 /// A handle to a [`ThreadPool`], by which to spawn on it. It does not keep the pool
 /// from ending.
 #[derive(Clone)]
-pub struct Handle {
+pub struct Handle(Arc<Shared>);
+
+/// What a pool and its handles share.
+struct Shared {
     workers: Arc<Workers<Native>>,
     blocking: Arc<Blocking<Native>>,
     timers: Timers,
-}
-
-thread_local! {
-    /// By what this thread is counted, by its address: 0 where by nothing.
-    static COUNTED: Cell<usize> = const { Cell::new(0) };
-}
-
-/// How many of its threads have not ended.
-#[derive(Default)]
-struct Alive {
-    count: Mutex<usize>,
-    ended: Condvar,
 }
 
 impl ThreadPool {
@@ -120,8 +122,8 @@ impl ThreadPool {
     pub fn builder() -> Builder {
         Builder {
             workers: thread::available_parallelism().map_or(1, NonZero::get),
-            max_blocking: 512,
-            keep_alive: Duration::from_secs(10),
+            max_blocking: MAX_BLOCKING,
+            keep_alive: KEEP_ALIVE,
             polls: Polls::default(),
             timers: None,
         }
@@ -140,7 +142,7 @@ impl ThreadPool {
     /// ```
     #[must_use]
     pub fn timers(&self) -> &Timers {
-        &self.handle.timers
+        &self.handle.0.timers
     }
 
     /// A handle, by which tasks can spawn too.
@@ -190,10 +192,11 @@ impl ThreadPool {
     }
 
     /// Ends the pool, and waits until its threads have ended, but no longer than
-    /// `at_most`. Answers whether they have.
+    /// `at_most`. Returns whether they have.
     ///
     /// A thread that is in the midst of a poll, or of a call that blocks, ends after
-    /// it, whoever still waits.
+    /// it, whether or not it is still waited for. Where all have ended in time, the
+    /// destructors of their thread-locals are waited for, however long they take.
     ///
     /// # Examples
     ///
@@ -211,29 +214,26 @@ impl ThreadPool {
     ///     assert!(reveille_executor::block_on(task).unwrap_err().is_cancelled());
     /// }
     /// ```
-    #[must_use = "it answers whether the threads have ended"]
+    #[must_use = "it returns whether the threads have ended"]
     pub fn shutdown_timeout(mut self, at_most: Duration) -> bool {
         self.ended = true;
-        self.end(Instant::now().checked_add(at_most))
+        self.end();
+        let deadline = Instant::now().checked_add(at_most);
+        !self.threads.is_current() && self.threads.join(deadline)
     }
 
     /// Ends the pool, and does not wait.
     pub fn shutdown_background(mut self) {
         self.ended = true;
-        self.end(Some(Instant::now()));
+        self.end();
     }
 
-    fn end(&self, deadline: Option<Instant>) -> bool {
-        let Handle {
+    fn end(&self) {
+        let Shared {
             workers, blocking, ..
-        } = &self.handle;
+        } = &*self.handle.0;
         workers.close();
         blocking.close();
-        // One of its threads would wait for itself.
-        if self.threads.is_current() {
-            return false;
-        }
-        self.threads.wait(deadline)
     }
 }
 
@@ -241,14 +241,63 @@ impl ThreadPool {
 /// one of them.
 impl Drop for ThreadPool {
     fn drop(&mut self) {
-        if !self.ended {
-            self.end(None);
+        if self.ended {
+            return;
+        }
+        self.end();
+        // One of its threads would wait for itself.
+        if !self.threads.is_current() {
+            self.threads.join(None);
         }
     }
 }
 
 impl Handle {
-    /// Spawns a task, which begins on some worker.
+    /// Returns the handle of the pool that runs the caller.
+    ///
+    /// # Panics
+    ///
+    /// Panics where no pool does. [`try_current`](Self::try_current) asks first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille_executor::{ThreadPool, pool::Handle};
+    ///
+    /// let pool = ThreadPool::new();
+    /// let outer = pool.spawn(async { Handle::current().spawn(async { 7 }).await.unwrap() });
+    /// assert_eq!(pool.block_on(outer).unwrap(), 7);
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn current() -> Self {
+        Self::try_current().expect(
+            "Handle::current was called where no ThreadPool runs the caller: call it inside a \
+             future that one runs, or clone the handle of the pool",
+        )
+    }
+
+    /// Returns the handle of the pool that runs the caller, if one does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert!(reveille_executor::pool::Handle::try_current().is_none());
+    /// ```
+    #[must_use]
+    pub fn try_current() -> Option<Self> {
+        context::current().and_then(Self::of)
+    }
+
+    /// The pool that is this executor, if it is one.
+    pub(crate) fn of(current: Current) -> Option<Self> {
+        match current {
+            Current::Shared(shared) => shared.downcast().ok().map(Self),
+            Current::Local(_) => None,
+        }
+    }
+
+    /// Spawns a task, which begins on the first worker that is free.
     ///
     /// # Examples
     ///
@@ -278,8 +327,11 @@ impl Handle {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let (runnable, held, join) = task(future, self.workers.scheduler(), describe(name));
-        self.workers.start(runnable, held);
+        let workers = &self.0.workers;
+        let (runnable, held, join) = task(future, workers.scheduler(), describe(name));
+        if let Err(refused) = workers.start(runnable, held) {
+            cancel_refused(refused);
+        }
         JoinHandle::new(join)
     }
 
@@ -287,11 +339,13 @@ impl Handle {
     ///
     /// There are as many such threads as calls under way, up to a bound past which
     /// calls wait; they end when there was no call for some time. A call that has
-    /// begun cannot be aborted.
+    /// begun cannot be aborted. One that has not is dropped, with what it captured, by
+    /// the thread that aborts it.
     ///
     /// # Panics
     ///
-    /// Panics where there is no thread for such calls yet and the system refuses one.
+    /// Panics if there is no thread for such calls yet and the system refuses one. The
+    /// call has been dropped then. A call that waited for the same thread is cancelled.
     ///
     /// # Examples
     ///
@@ -307,13 +361,7 @@ impl Handle {
         &self,
         call: impl FnOnce() -> T + Send + 'static,
     ) -> JoinHandle<T> {
-        let scheduler = ToBlocking(self.blocking.clone());
-        let (runnable, held, join) = task(async { call() }, scheduler, describe(None));
-        match self.workers.hold(held) {
-            Ok(()) => self.blocking.push(runnable),
-            Err(refused) => cancel(&refused),
-        }
-        JoinHandle::new(join)
+        JoinHandle::of_call(self.0.blocking.spawn(call, describe(None)))
     }
 
     /// Whether the pool has ended: what is spawned is cancelled at once.
@@ -331,78 +379,52 @@ impl Handle {
     /// ```
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.workers.is_closed()
+        self.0.workers.is_closed()
     }
 
     /// Runs a future to its end on this thread. See [`ThreadPool::block_on`].
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         assert!(
-            self.workers.current().is_none(),
+            self.0.workers.current().is_none(),
             "ThreadPool::block_on was called inside a task of the same pool, which would stop a \
              worker while the future waits: `.await` it, or spawn it and `.await` its handle"
         );
-        let _entered = context::enter(Current::Pool(self.clone()), self.workers.token());
-        let _timers = self.timers.enter();
+        let _entered = self.enter();
+        let _timers = self.0.timers.enter();
         crate::block_on(future)
     }
 
+    /// Makes the pool the executor of what this thread runs.
+    fn enter(&self) -> context::Entered {
+        context::enter(Current::Shared(self.0.clone()))
+    }
+
     /// Runs a call that may block, on a thread for such calls. It is meant to take
-    /// long: nothing is reported, and it keeps nobody waiting.
-    fn call(&self, call: Runnable<Native>) {
-        let _entered = context::enter(Current::Pool(self.clone()), self.workers.token());
-        let _timers = self.timers.enter();
-        let _running = Running::enter(call.description());
-        if let Ran::Done(key) = call.run() {
-            self.workers.done(key);
-        }
+    /// long, and keeps no other waiting: nothing is reported.
+    fn call(&self, call: Runnable<Native>) -> RunResult<Native> {
+        let _entered = self.enter();
+        let _timers = self.0.timers.enter();
+        let _running = Running::enter(call.metadata());
+        call.run()
     }
 
     /// The life of a worker.
     fn work(&self, index: usize, driving: Arc<Driving<Native>>, polls: &Polls) {
-        let token = self.workers.token();
-        context::enter_worker(token, index);
-        let _entered = context::enter(Current::Pool(self.clone()), token);
-        let _timers = self.timers.enter();
-        let mut worker = Worker::new(self.workers.clone(), driving, index);
+        let Shared {
+            workers, timers, ..
+        } = &*self.0;
+        let _on_worker = workers.enter(index);
+        let _entered = self.enter();
+        let _timers = timers.enter();
+        let mut worker = Worker::new(workers.clone(), driving, index);
         while let Some(runnable) = worker.next() {
             match polls.run(runnable) {
-                Ran::Waits => {}
-                Ran::Woken(runnable) => worker.again(runnable),
-                Ran::Done(key) => self.workers.done(key),
+                RunResult::Pending => {}
+                RunResult::Woken(runnable) => worker.again(runnable),
+                RunResult::Completed(key) => workers.done(key),
             }
         }
-    }
-}
-
-impl Alive {
-    fn token(&self) -> usize {
-        std::ptr::from_ref(self).addr()
-    }
-
-    /// Whether this is one of the threads.
-    fn is_current(&self) -> bool {
-        COUNTED.try_with(Cell::get) == Ok(self.token())
-    }
-
-    fn ended(&self) {
-        *self.count.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-        self.ended.notify_all();
-    }
-
-    fn wait(&self, deadline: Option<Instant>) -> bool {
-        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
-        while *count > 0 {
-            let left = deadline.map_or(Duration::from_secs(3600), |deadline| {
-                deadline.saturating_duration_since(Instant::now())
-            });
-            if left.is_zero() {
-                return false;
-            }
-            let waited = self.ended.wait_timeout(count, left);
-            count = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        true
     }
 }
 
@@ -543,25 +565,25 @@ impl Builder {
     #[track_caller]
     #[must_use]
     pub fn build(self) -> ThreadPool {
-        let workers = Workers::new(self.workers, context::worker_of);
-        let threads = Arc::<Alive>::default();
+        let workers = Workers::new(self.workers, workers::find);
+        let threads = ThreadSet::new();
         let blocking = Blocking::new(
             self.max_blocking,
-            OfTheSystem {
+            SystemThreads {
                 keep_alive: self.keep_alive,
-                alive: threads.clone(),
+                set: threads.clone(),
             },
         );
         let timers = self.timers.unwrap_or_else(Timers::threaded);
         // Before any sleep, or a thread would drive.
         let alarm = Waker::from(Arc::new(Alarm(workers.clone())));
         let driving = Driving::new(timers.driver(), alarm);
-        let handle = Handle {
+        let handle = Handle(Arc::new(Shared {
             workers,
             blocking,
             timers,
-        };
-        handle.blocking.run_by({
+        }));
+        handle.0.blocking.run_by({
             let handle = handle.clone();
             Arc::new(move |call| handle.call(call))
         });
@@ -572,64 +594,14 @@ impl Builder {
         };
         for index in 0..self.workers {
             let (handle, polls) = (pool.handle.clone(), self.polls.clone());
-            let (ending, driving) = (Ending::new(pool.threads.clone()), driving.clone());
-            let started = thread::Builder::new()
-                .name(format!("reveille-{index}"))
-                .spawn(move || {
-                    let _ending = ending.enter();
-                    handle.work(index, driving, &polls);
-                });
+            let driving = driving.clone();
+            let started = pool.threads.start(format!("reveille-{index}"), move || {
+                handle.work(index, driving, &polls);
+            });
             if let Err(error) = started {
                 panic!("the system refused a thread for a worker: {error}");
             }
         }
         pool
-    }
-}
-
-/// The threads on which calls may block.
-struct OfTheSystem {
-    keep_alive: Duration,
-    alive: Arc<Alive>,
-}
-
-impl Threads<Native> for OfTheSystem {
-    fn start(&self, life: Box<dyn FnOnce() + Send>) -> io::Result<()> {
-        let ending = Ending::new(self.alive.clone());
-        let started = thread::Builder::new()
-            .name("reveille-blocking".into())
-            .spawn(move || {
-                let _ending = ending.enter();
-                life();
-            });
-        started.map(drop)
-    }
-
-    fn park(&self, park: &StdPark) -> bool {
-        let start = Instant::now();
-        park.park_timeout(self.keep_alive);
-        start.elapsed() >= self.keep_alive
-    }
-}
-
-/// Counts a thread for as long as it lives, started or not.
-struct Ending(Arc<Alive>);
-
-impl Ending {
-    fn new(alive: Arc<Alive>) -> Self {
-        *alive.count.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        Self(alive)
-    }
-
-    /// On the thread itself.
-    fn enter(self) -> Self {
-        COUNTED.set(self.0.token());
-        self
-    }
-}
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        self.0.ended();
     }
 }

@@ -14,13 +14,13 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use reveille::backend::{BlockingBackend, Loom, Park, Shuttle};
 use reveille::protocol::{Bits, StateLock, WakeList, WakerSlot, block_on};
-use reveille::raw::{Description, Failure, Held, Join, Outcome, Ran, Runnable, Schedule, task};
+use reveille::raw::{Failure, Join, Metadata, Outcome, RunResult, Runnable, Schedule, task};
 use reveille::time::{Duration, Instant};
 use shuttle::scheduler::RandomScheduler;
 
-use super::blocking::{Blocking, Threads, ToBlocking};
 use super::driver::{Drive, Driving};
 use super::workers::{Alarm, Worker, Workers};
+use crate::blocking::{Blocking, Spawned, Threads};
 
 /// What explores a model: a backend, with threads of its own.
 trait Checker: BlockingBackend {
@@ -156,8 +156,8 @@ fn explore_within<C: Checker, T: Ord + Send + 'static>(
     (executions, seen)
 }
 
-fn description() -> Description {
-    Description {
+fn metadata() -> Metadata {
+    Metadata {
         id: 0,
         location: std::panic::Location::caller(),
         name: None,
@@ -208,7 +208,7 @@ impl<C: Checker> Slot<C> {
         Arc::new(Self(StateLock::new_in(Bits::EMPTY, None)))
     }
 
-    fn run(&self) -> Option<Ran<C>> {
+    fn run(&self) -> Option<RunResult<C>> {
         let runnable = self.0.with(|section| section.state.take())?;
         Some(runnable.run())
     }
@@ -237,16 +237,16 @@ fn woken<C: Checker>(
             Poll::Pending
         }
     });
-    let (runnable, held, end) = task(future, ToSlot(slot.clone()), description());
+    let (runnable, held, end) = task(future, ToSlot(slot.clone()), metadata());
     let mut next = match runnable.run() {
-        Ran::Woken(runnable) => Some(runnable),
-        Ran::Waits => None,
-        Ran::Done(_) => panic!("it waits once"),
+        RunResult::Woken(runnable) => Some(runnable),
+        RunResult::Pending => None,
+        RunResult::Completed(_) => panic!("it waits once"),
     };
     let other = other.lock().unwrap().take().expect("it was polled");
     other();
     while let Some(runnable) = next.take() {
-        if let Ran::Woken(again) = runnable.run() {
+        if let RunResult::Woken(again) = runnable.run() {
             next = Some(again);
         }
     }
@@ -284,7 +284,7 @@ fn an_abort_beside_a_poll_drops_the_future_once<C: Checker>() {
             C::yield_now();
             Poll::<()>::Pending
         });
-        let (runnable, held, end) = task(future, ToSlot(slot.clone()), description());
+        let (runnable, held, end) = task(future, ToSlot(slot.clone()), metadata());
         let abort = end.abort_handle();
         let aborting = C::spawn(move || abort.abort());
         drop(runnable.run());
@@ -313,7 +313,7 @@ fn a_cancellation_beside_a_poll_leaves_no_future_behind<C: Checker>() {
                 Poll::<()>::Pending
             }
         });
-        let (runnable, held, end) = task(future, ToSlot(slot.clone()), description());
+        let (runnable, held, end) = task(future, ToSlot(slot.clone()), metadata());
         let cancelling = C::spawn(move || {
             held.cancel();
             held
@@ -335,7 +335,7 @@ fn a_join_beside_the_completion_gets_the_output<C: Checker>() {
         let drops = Drops::default();
         let output = drops.counted();
         let slot = Slot::<C>::new();
-        let (runnable, held, end) = task(async { output }, ToSlot(slot), description());
+        let (runnable, held, end) = task(async { output }, ToSlot(slot), metadata());
         let running = C::spawn(move || drop(runnable.run()));
         let delivered = join(end).is_ok();
         running();
@@ -350,7 +350,7 @@ fn a_join_end_that_leaves_beside_the_completion_leaves_nothing<C: Checker>() {
         let drops = Drops::default();
         let output = drops.counted();
         let slot = Slot::<C>::new();
-        let (runnable, held, end) = task(async { output }, ToSlot(slot), description());
+        let (runnable, held, end) = task(async { output }, ToSlot(slot), metadata());
         let running = C::spawn(move || drop(runnable.run()));
         let mut end = Some(end);
         let polled = Join::poll(&mut end, &mut Context::from_waker(Waker::noop())).is_ready();
@@ -379,7 +379,7 @@ fn an_orphan_is_dropped_by_its_executor<C: Checker>() {
                 Poll::<()>::Pending
             }
         });
-        let (runnable, held, end) = task(future, ToSlot(slot.clone()), description());
+        let (runnable, held, end) = task(future, ToSlot(slot.clone()), metadata());
         drop(runnable.run());
         let waker = waker.lock().unwrap().take();
         let dropping = C::spawn(move || drop(waker));
@@ -417,9 +417,9 @@ fn work<C: Checker>(workers: &Arc<Workers<C>>, driving: Arc<Driving<C>>, index: 
     let mut worker = Worker::new(workers.clone(), driving, index);
     while let Some(runnable) = worker.next() {
         match runnable.run() {
-            Ran::Waits => {}
-            Ran::Woken(runnable) => worker.again(runnable),
-            Ran::Done(key) => workers.done(key),
+            RunResult::Pending => {}
+            RunResult::Woken(runnable) => worker.again(runnable),
+            RunResult::Completed(key) => workers.done(key),
         }
     }
 }
@@ -429,8 +429,10 @@ where
     C: Checker,
     F: Future<Output: Send> + Send + 'static,
 {
-    let (runnable, held, end) = task(future, workers.scheduler(), description());
-    workers.start(runnable, held);
+    let (runnable, held, end) = task(future, workers.scheduler(), metadata());
+    if let Err(refused) = workers.start(runnable, held) {
+        refused.cancel();
+    }
     end
 }
 
@@ -461,8 +463,8 @@ fn a_worker_that_goes_to_sleep_does_not_miss_what_it_can_steal<C: Checker>() {
             }
         });
         let busy = Worker::new(workers.clone(), idle(), 0);
-        let (first, held, end) = task(async { 1 }, workers.scheduler(), description());
-        let (second, held_too, _) = task(async { 2 }, workers.scheduler(), description());
+        let (first, held, end) = task(async { 1 }, workers.scheduler(), metadata());
+        let (second, held_too, _) = task(async { 2 }, workers.scheduler(), metadata());
         busy.again(first);
         busy.again(second);
         stealing();
@@ -544,8 +546,8 @@ fn what_is_newest_is_not_lost_where_the_rest_is_stolen<C: Checker>() {
         let thief = Worker::new(workers.clone(), idle(), 1);
         let driving = Driving::new(Steals(Mutex::new(thief)), Waker::noop().clone());
         let mut busy = Worker::new(workers.clone(), driving, 0);
-        let (first, held, _) = task(async {}, workers.scheduler(), description());
-        let (newest, held_too, end) = task(async { 7 }, workers.scheduler(), description());
+        let (first, held, _) = task(async {}, workers.scheduler(), metadata());
+        let (newest, held_too, end) = task(async { 7 }, workers.scheduler(), metadata());
         workers.scheduler().schedule(first);
         workers.scheduler().schedule(newest);
         busy.fire();
@@ -762,7 +764,7 @@ fn left_behind<C: Checker>(begins: Begins) {
         if begins == Begins::BeforeItsTurn {
             sleep.begin(1);
         }
-        let (runnable, held, _) = task(async {}, workers.scheduler(), description());
+        let (runnable, held, _) = task(async {}, workers.scheduler(), metadata());
         let schedules = Schedules {
             workers: workers.clone(),
             runnable: Mutex::new(Some(runnable)),
@@ -801,14 +803,25 @@ fn a_worker_that_drove_leaves_no_deadline_behind_that_comes_after_it<C: Checker>
     left_behind::<C>(Begins::WhenItRuns);
 }
 
-/// Threads of the checker, idle for ever or not at all.
+/// Threads of the checker, idle for ever or not at all, of which the first so many are
+/// refused.
 struct OfModel<C> {
     too_long: bool,
+    refuses: AtomicUsize,
     checker: PhantomData<fn() -> C>,
 }
 
 impl<C: Checker> Threads<C> for OfModel<C> {
     fn start(&self, life: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        // Here another call may come in between.
+        C::yield_now();
+        let left = |left: usize| left.checked_sub(1);
+        let refused = self
+            .refuses
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
+        if refused.is_ok() {
+            return Err(io::Error::other("refused"));
+        }
         drop(C::spawn(life));
         Ok(())
     }
@@ -821,23 +834,37 @@ impl<C: Checker> Threads<C> for OfModel<C> {
     }
 }
 
-fn calls<C: Checker>(most: usize, too_long: bool) -> Arc<Blocking<C>> {
-    let blocking = Blocking::new(
-        most,
-        OfModel {
-            too_long,
-            checker: PhantomData,
-        },
-    );
-    blocking.run_by(Arc::new(|call: Runnable<C>| drop(call.run())));
+fn calls<C: Checker>(max_threads: usize, too_long: bool, refuses: usize) -> Arc<Blocking<C>> {
+    let threads = OfModel {
+        too_long,
+        refuses: AtomicUsize::new(refuses),
+        checker: PhantomData,
+    };
+    let blocking = Blocking::new(max_threads, threads);
+    blocking.run_by(Arc::new(|call: Runnable<C>| call.run()));
     blocking
 }
 
-fn call<C: Checker>(blocking: &Arc<Blocking<C>>, answer: u32) -> (Held<C>, Join<u32, C>) {
-    let scheduler = ToBlocking(blocking.clone());
-    let (runnable, held, end) = task(async move { answer }, scheduler, description());
-    blocking.push(runnable);
-    (held, end)
+/// Makes a call; none where it was refused a thread.
+fn try_call<C: Checker>(blocking: &Arc<Blocking<C>>, answer: u32) -> Option<Join<u32, C>> {
+    let Spawned { join, refused } = blocking.spawn(move || answer, metadata()).ok()?;
+    if let Some(refused) = refused {
+        refused.cancel();
+    }
+    Some(join)
+}
+
+fn call<C: Checker>(blocking: &Arc<Blocking<C>>, answer: u32) -> Join<u32, C> {
+    try_call(blocking, answer).expect("there is a thread")
+}
+
+/// What has become of a call: its output, or none where it was cancelled.
+fn called<C: Checker>(end: Join<u32, C>) -> Option<u32> {
+    match join(end) {
+        Ok(answer) => Some(answer),
+        Err(Failure::Cancelled) => None,
+        Err(Failure::Panicked(panic)) => std::panic::resume_unwind(panic),
+    }
 }
 
 /// A call comes while the only thread ends the one before, goes to sleep, or ends for
@@ -845,13 +872,8 @@ fn call<C: Checker>(blocking: &Arc<Blocking<C>>, answer: u32) -> (Held<C>, Join<
 fn a_call_that_blocks_is_not_missed_by_a_thread_that_goes_to_sleep_or_ends<C: Checker>() {
     for too_long in [false, true] {
         let (executions, seen) = explore_within::<C, _>(Some(3), move || {
-            let blocking = calls::<C>(1, too_long);
-            let answers = [1, 2].map(|answer| {
-                let (held, end) = call(&blocking, answer);
-                let answer = join(end).ok();
-                drop(held);
-                answer
-            });
+            let blocking = calls::<C>(1, too_long, 0);
+            let answers = [1, 2].map(|answer| called(call(&blocking, answer)));
             blocking.close();
             answers
         });
@@ -862,15 +884,11 @@ fn a_call_that_blocks_is_not_missed_by_a_thread_that_goes_to_sleep_or_ends<C: Ch
 
 /// Two calls at a time, which one thread takes both, or two do. Within two preemptions.
 fn calls_that_block_are_taken_once_each<C: Checker>() {
-    for most in [1, 2] {
+    for max_threads in [1, 2] {
         let (executions, seen) = explore_within::<C, _>(Some(2), move || {
-            let blocking = calls::<C>(most, false);
+            let blocking = calls::<C>(max_threads, false, 0);
             let calls = [1, 2].map(|answer| call(&blocking, answer));
-            let answers = calls.map(|(held, end)| {
-                let answer = join(end).ok();
-                drop(held);
-                answer
-            });
+            let answers = calls.map(called);
             blocking.close();
             answers
         });
@@ -879,27 +897,95 @@ fn calls_that_block_are_taken_once_each<C: Checker>() {
     }
 }
 
-/// The end comes while a thread takes a call or is idle: it is run or left, and left it
-/// is cancelled by whoever holds it; the thread ends, or loom would tell.
+/// The end comes while a thread takes a call or is idle: the call runs, or it is
+/// cancelled; the thread ends, or loom would tell.
 fn a_call_that_blocks_beside_the_end_runs_or_is_cancelled<C: Checker>() {
     let (_, seen) = explore::<C, _>(|| {
-        let blocking = calls::<C>(1, false);
+        let blocking = calls::<C>(1, false, 0);
         let ending = C::spawn({
             let blocking = blocking.clone();
             move || blocking.close()
         });
-        let (held, end) = call(&blocking, 7);
+        let end = call(&blocking, 7);
         ending();
-        held.cancel();
-        let outcome = join(end);
-        drop(held);
-        match outcome {
-            Ok(answer) => Some(answer),
-            Err(Failure::Cancelled) => None,
-            Err(Failure::Panicked(panic)) => std::panic::resume_unwind(panic),
-        }
+        called(end)
     });
     assert_eq!(seen, BTreeSet::from([None, Some(7)]));
+}
+
+/// Two calls at a time, of which the system refuses one or both a thread: each is told
+/// so, runs, or is cancelled, and none waits for ever.
+fn a_call_that_is_refused_a_thread_leaves_no_call_behind<C: Checker>() {
+    for (refuses, max_threads) in [(1, 2), (2, 2), (1, 1)] {
+        let (executions, seen) = explore_within::<C, _>(Some(2), move || {
+            let blocking = calls::<C>(max_threads, false, refuses);
+            let other = C::spawn({
+                let blocking = blocking.clone();
+                move || try_call(&blocking, 1).map(called)
+            });
+            let own = try_call(&blocking, 2).map(called);
+            let other = other();
+            blocking.close();
+            (own, other)
+        });
+        assert!(executions > 10);
+        let is_refused = |&(own, other): &(Option<_>, Option<_>)| own.is_none() || other.is_none();
+        assert!(seen.iter().any(is_refused), "none was told: {seen:?}");
+        if refuses == 2 {
+            let runs = |seen: &(_, _)| *seen == (Some(Some(2)), Some(Some(1)));
+            assert!(!seen.iter().any(runs), "there was no thread: {seen:?}");
+        }
+    }
+}
+
+/// An abort comes while a thread takes the call: what the call has captured is dropped
+/// once, and is gone when the abort has returned unless the call has begun.
+fn an_abort_beside_a_call_that_begins_drops_what_it_captured_once<C: Checker>() {
+    let (_, seen) = explore::<C, _>(|| {
+        let blocking = calls::<C>(1, false, 0);
+        let drops = Drops::default();
+        let captured = drops.counted();
+        let call = move || {
+            let _captured = captured;
+            7
+        };
+        let spawned = blocking.spawn(call, metadata()).expect("it is let in");
+        let end = spawned.join;
+        end.abort();
+        let at_once = drops.count();
+        let outcome = called(end);
+        blocking.close();
+        assert_eq!(drops.count(), 1);
+        (at_once, outcome)
+    });
+    let cancelled = BTreeSet::from([(1, None)]);
+    let begun = |&(_, outcome): &(usize, Option<u32>)| outcome == Some(7);
+    assert!(
+        seen.is_superset(&cancelled) && seen.iter().any(begun),
+        "{seen:?}"
+    );
+}
+
+/// What runs on a worker spawns a task and blocks the worker until that has ended: the
+/// other worker, which is idle or about to be, takes it.
+fn a_spawned_task_is_not_stranded_by_what_spawned_it<C: Checker>() {
+    let (executions, seen) = explore::<C, _>(|| {
+        let workers = Workers::<C>::new(2, |_| C::worker());
+        let other = C::spawn({
+            let workers = workers.clone();
+            move || {
+                C::enter_worker(1);
+                work(&workers, idle(), 1);
+            }
+        });
+        C::enter_worker(0);
+        let answer = join(spawn(&workers, async { 7 })).ok();
+        workers.close();
+        other();
+        answer
+    });
+    assert!(executions > 10);
+    assert_eq!(seen, BTreeSet::from([Some(7)]));
 }
 
 models!(
@@ -922,4 +1008,7 @@ models!(
     a_call_that_blocks_is_not_missed_by_a_thread_that_goes_to_sleep_or_ends,
     calls_that_block_are_taken_once_each,
     a_call_that_blocks_beside_the_end_runs_or_is_cancelled,
+    a_call_that_is_refused_a_thread_leaves_no_call_behind,
+    an_abort_beside_a_call_that_begins_drops_what_it_captured_once,
+    a_spawned_task_is_not_stranded_by_what_spawned_it,
 );

@@ -1,8 +1,9 @@
 //! The workers of a pool: their queues, how they steal, and how they sleep.
 //!
 //! ```text
-//!   wake on a worker ──▶ its newest ──▶ its queue ◀──steal half── other workers
-//!   wake elsewhere ────▶ injected ────────▲ a share of it
+//!   wake on a worker ──▶ its lifo slot ──displaced──▶ its queue ◀──steal half── others
+//!   spawn on a worker ─────────────────────────────────▲ ▲
+//!   wake or spawn elsewhere ──▶ inject queue ──a part───┘
 //!
 //!   nothing to run ──▶ among the idle ──▶ looked everywhere again ──▶ parked
 //!                        ▲ in one section with the look at what is injected
@@ -14,10 +15,12 @@
 //! Invariants:
 //!
 //! 1. No worker sleeps on what it should run. A worker enters itself among the idle
-//!    first, in the section that finds nothing injected, and then enters the lock of
-//!    every queue. Whoever pushes has left the lock of the queue when it looks for the
-//!    idle. So either the worker finds what was pushed, or its section comes before
-//!    that push, which then sees it among the idle and unparks it.
+//!    first, in the section that finds the inject queue empty, and then enters the lock
+//!    of every queue. A push has left the lock of the queue when it looks for the idle.
+//!    So either the worker finds what was pushed, or its section comes before that push,
+//!    which then sees it among the idle and unparks it. The one exception is a push into
+//!    an empty lifo slot, which unparks no worker: what a task wakes runs after that
+//!    task's poll, or on a worker that looks for something to steal.
 //! 2. While a worker is idle, no deadline passes unseen. Who drives stands under the
 //!    lock of the idle, and is the last of them to be called for something else. If it
 //!    leaves with a deadline to come, or with the alarm rung since its turn, it calls
@@ -28,36 +31,38 @@
 
 #![forbid(unsafe_code)]
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Wake;
 
 use reveille::backend::{BlockingBackend, Park};
 use reveille::protocol::{Bits, StateLock};
-use reveille::raw::{Held, Runnable, Schedule};
+use reveille::raw::{Owned, Runnable, Schedule};
 
 use super::driver::Driving;
+use crate::context;
 use crate::registry::Registry;
 use crate::task::cancel;
 
 /// The pool has ended.
 const CLOSED: Bits = Bits::new(1);
-/// Something is injected.
+/// Something is in the inject queue.
 const INJECTED: Bits = Bits::new(1 << 1);
 /// Workers are idle.
 const IDLE: Bits = Bits::new(1 << 2);
-/// A worker drives, and has been called to another turn.
-const RUNG: Bits = Bits::new(1 << 3);
+/// A worker drives, and has been notified: it takes another turn.
+const NOTIFIED: Bits = Bits::new(1 << 3);
 
 /// Something is in the queue.
 const FULL: Bits = Bits::new(1);
 
-/// How many times in a row a worker prefers the task that was woken last: two that
-/// wake each other would keep out all others.
-const NEWEST_IN_A_ROW: u32 = 3;
-/// After how many tasks a worker looks at the clock and at what is injected in any
+/// How many times in a row a worker runs the task of its lifo slot before others: two
+/// that wake each other would keep out all others.
+const MAX_LIFO_POLLS: u32 = 3;
+/// After how many tasks a worker looks at the clock and into the inject queue in any
 /// case. A prime, as tokio's, so that it does not beat with what the tasks do.
-const LOOKS_EVERY: u32 = 61;
+const GLOBAL_QUEUE_INTERVAL: u32 = 61;
 
 pub(crate) struct Workers<B: BlockingBackend> {
     state: StateLock<State<B>, B>,
@@ -65,10 +70,11 @@ pub(crate) struct Workers<B: BlockingBackend> {
     tasks: StateLock<Registry<B>, B>,
     /// Which worker of the pool with this token the caller is.
     find: fn(usize) -> Option<usize>,
+    token: usize,
 }
 
 struct State<B: BlockingBackend> {
-    injected: VecDeque<Runnable<B>>,
+    inject_queue: VecDeque<Runnable<B>>,
     /// The next to be called is the last. Whoever drives is the first.
     idle: Vec<(usize, Arc<B::Park>)>,
     /// Whether the first of the idle drives.
@@ -76,9 +82,31 @@ struct State<B: BlockingBackend> {
 }
 
 struct Queue<B: BlockingBackend> {
-    /// What was woken last by the worker, which is likely to have its data at hand.
-    newest: Option<Runnable<B>>,
+    /// The task that the worker woke last, whose data it is likely to have at hand.
+    lifo: Option<Runnable<B>>,
     ready: VecDeque<Runnable<B>>,
+}
+
+thread_local! {
+    /// Of a worker, the token of its pool and its index.
+    static WORKER: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
+}
+
+/// While it lives, this thread is a worker.
+pub(crate) struct OnWorker(());
+
+impl Drop for OnWorker {
+    fn drop(&mut self) {
+        WORKER.set(None);
+    }
+}
+
+/// Which worker this thread is of the pool with this token. The destructors of a
+/// worker's thread-locals run on none.
+#[inline]
+pub(crate) fn find(token: usize) -> Option<usize> {
+    let (pool, index) = WORKER.try_with(Cell::get).ok().flatten()?;
+    (pool == token).then_some(index)
 }
 
 /// The scheduler of the tasks.
@@ -94,20 +122,20 @@ pub(crate) struct Worker<B: BlockingBackend> {
     index: usize,
     park: Arc<B::Park>,
     ticks: u32,
-    newest_in_a_row: u32,
+    lifo_polls: u32,
 }
 
 impl<B: BlockingBackend> Workers<B> {
     pub(crate) fn new(count: usize, find: fn(usize) -> Option<usize>) -> Arc<Self> {
         let queue = || {
             let queue = Queue {
-                newest: None,
+                lifo: None,
                 ready: VecDeque::new(),
             };
             StateLock::new_in(Bits::EMPTY, queue)
         };
         let state = State {
-            injected: VecDeque::new(),
+            inject_queue: VecDeque::new(),
             idle: Vec::new(),
             driven: false,
         };
@@ -116,6 +144,7 @@ impl<B: BlockingBackend> Workers<B> {
             queues: (0..count).map(|_| queue()).collect(),
             tasks: StateLock::new_in(Bits::EMPTY, Registry::default()),
             find,
+            token: context::new_token(),
         })
     }
 
@@ -123,33 +152,34 @@ impl<B: BlockingBackend> Workers<B> {
         ToWorkers(self.clone())
     }
 
-    /// Tells the pool from others that live at the same time.
-    pub(crate) fn token(&self) -> usize {
-        std::ptr::from_ref(self).addr()
+    /// Makes this thread the worker with this index.
+    pub(crate) fn enter(&self, index: usize) -> OnWorker {
+        WORKER.set(Some((self.token, index)));
+        OnWorker(())
     }
 
     /// Which of the workers the caller is.
     pub(crate) fn current(&self) -> Option<usize> {
-        (self.find)(self.token())
+        (self.find)(self.token)
     }
 
-    /// Takes up a new task, and has it run. After the end it is cancelled at once.
-    pub(crate) fn start(&self, runnable: Runnable<B>, held: Held<B>) {
-        match self.hold(held) {
-            Ok(()) => self.schedule(runnable),
-            Err(refused) => cancel(&refused),
-        }
-    }
-
-    /// Keeps the executor's share of a task, until the end.
-    pub(crate) fn hold(&self, held: Held<B>) -> Result<(), Held<B>> {
+    /// Takes up a new task, and has it run. After the end the task is returned, for the
+    /// caller to cancel.
+    pub(crate) fn start(&self, runnable: Runnable<B>, task: Owned<B>) -> Result<(), Owned<B>> {
         self.tasks.with(|section| {
             if section.bits.contains(CLOSED) {
-                return Err(held);
+                return Err(task);
             }
-            section.state.insert(held);
+            section.state.insert(task);
             Ok(())
-        })
+        })?;
+        match self.current() {
+            // Not into the lifo slot: the task that spawns may block its worker, and the
+            // others know of nothing there.
+            Some(index) => self.push(index, [runnable], 0),
+            None => self.inject(runnable),
+        }
+        Ok(())
     }
 
     /// Lets a task go that is done.
@@ -159,16 +189,16 @@ impl<B: BlockingBackend> Workers<B> {
 
     fn schedule(&self, runnable: Runnable<B>) {
         match self.current() {
-            Some(index) => self.push_newest(index, runnable),
+            Some(index) => self.push_lifo(index, runnable),
             None => self.inject(runnable),
         }
     }
 
-    /// The newest is not worth another worker's while; what it displaces is.
-    fn push_newest(&self, index: usize, runnable: Runnable<B>) {
+    /// The lifo is not worth another worker's while; what it displaces is.
+    fn push_lifo(&self, index: usize, runnable: Runnable<B>) {
         let displaced = self.queues[index].with(|section| {
             section.bits.insert(FULL);
-            let displaced = section.state.newest.replace(runnable);
+            let displaced = section.state.lifo.replace(runnable);
             let any = displaced.is_some();
             section.state.ready.extend(displaced);
             any
@@ -202,7 +232,7 @@ impl<B: BlockingBackend> Workers<B> {
                 return (Some(runnable), None);
             }
             section.bits.insert(INJECTED);
-            section.state.injected.push_back(runnable);
+            section.state.inject_queue.push_back(runnable);
             (None, section.state.pop_idle(section.bits))
         });
         // Its task is cancelled, or will be.
@@ -214,12 +244,12 @@ impl<B: BlockingBackend> Workers<B> {
 
     /// There is something to drive, by a turn of whoever does. Where nobody is idle it
     /// is for whoever will be.
-    fn ring(&self) {
+    fn notify_driver(&self) {
         let park = self.state.with(|section| {
             if !section.state.driven {
                 return section.state.pop_idle(section.bits);
             }
-            section.bits.insert(RUNG);
+            section.bits.insert(NOTIFIED);
             section.state.idle.first().map(|(_, park)| park.clone())
         });
         if let Some(park) = park {
@@ -243,15 +273,15 @@ impl<B: BlockingBackend> Workers<B> {
     /// there are.
     pub(crate) fn close(&self) {
         self.tasks.with(|section| section.bits.insert(CLOSED));
-        let (injected, idle) = self.state.with(|section| {
-            *section.bits = section.bits.without(IDLE | INJECTED | RUNG) | CLOSED;
+        let (inject_queue, idle) = self.state.with(|section| {
+            *section.bits = section.bits.without(IDLE | INJECTED | NOTIFIED) | CLOSED;
             section.state.driven = false;
             (
-                std::mem::take(&mut section.state.injected),
+                std::mem::take(&mut section.state.inject_queue),
                 std::mem::take(&mut section.state.idle),
             )
         });
-        drop(injected);
+        drop(inject_queue);
         for (_, park) in idle {
             park.unpark();
         }
@@ -283,7 +313,7 @@ impl<B: BlockingBackend> State<B> {
     fn settle(&mut self, bits: &mut Bits) {
         if self.idle.is_empty() {
             self.driven = false;
-            *bits = bits.without(IDLE | RUNG);
+            *bits = bits.without(IDLE | NOTIFIED);
         }
     }
 
@@ -296,11 +326,11 @@ impl<B: BlockingBackend> State<B> {
 /// By the timers, where a deadline comes up before the one that they are driven to.
 impl<B: BlockingBackend> Wake for Alarm<B> {
     fn wake(self: Arc<Self>) {
-        self.0.ring();
+        self.0.notify_driver();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.0.ring();
+        self.0.notify_driver();
     }
 }
 
@@ -313,7 +343,7 @@ impl<B: BlockingBackend> Worker<B> {
             index,
             park: Arc::new(B::Park::new()),
             ticks: 0,
-            newest_in_a_row: 0,
+            lifo_polls: 0,
         }
     }
 
@@ -339,7 +369,7 @@ impl<B: BlockingBackend> Worker<B> {
 
     fn own(&mut self) -> Option<Runnable<B>> {
         self.ticks = self.ticks.wrapping_add(1);
-        if self.ticks.is_multiple_of(LOOKS_EVERY) {
+        if self.ticks.is_multiple_of(GLOBAL_QUEUE_INTERVAL) {
             self.fire();
             if let Some(injected) = self.injected() {
                 return Some(injected);
@@ -349,22 +379,22 @@ impl<B: BlockingBackend> Worker<B> {
         if !queue.load().contains(FULL) {
             return None;
         }
-        let prefers = self.newest_in_a_row < NEWEST_IN_A_ROW;
-        let (next, newest) = queue.with(|section| {
-            let Queue { newest, ready } = section.state;
+        let prefers = self.lifo_polls < MAX_LIFO_POLLS;
+        let (next, lifo) = queue.with(|section| {
+            let Queue { lifo, ready } = section.state;
             if !prefers {
-                ready.extend(newest.take());
+                ready.extend(lifo.take());
             }
-            let (next, is_newest) = match newest.take() {
-                Some(newest) => (Some(newest), true),
+            let (next, is_lifo) = match lifo.take() {
+                Some(lifo) => (Some(lifo), true),
                 None => (ready.pop_front(), false),
             };
             if ready.is_empty() {
                 section.bits.remove(FULL);
             }
-            (next, is_newest)
+            (next, is_lifo)
         });
-        self.newest_in_a_row = if newest { self.newest_in_a_row + 1 } else { 0 };
+        self.lifo_polls = if lifo { self.lifo_polls + 1 } else { 0 };
         next
     }
 
@@ -375,7 +405,7 @@ impl<B: BlockingBackend> Worker<B> {
             return None;
         }
         let mut share = state.with(|section| {
-            let injected = &mut section.state.injected;
+            let injected = &mut section.state.inject_queue;
             let share = injected.len().div_ceil(queues.len());
             let share: VecDeque<_> = injected.drain(..share).collect();
             if injected.is_empty() {
@@ -399,13 +429,13 @@ impl<B: BlockingBackend> Worker<B> {
                 continue;
             }
             let mut stolen = queue.with(|section| {
-                let Queue { newest, ready } = section.state;
+                let Queue { lifo, ready } = section.state;
                 let half = ready.len().div_ceil(2);
                 let mut stolen: VecDeque<_> = ready.drain(..half).collect();
                 if stolen.is_empty() {
-                    stolen.extend(newest.take());
+                    stolen.extend(lifo.take());
                 }
-                if ready.is_empty() && newest.is_none() {
+                if ready.is_empty() && lifo.is_none() {
                     section.bits.remove(FULL);
                 }
                 stolen
@@ -422,18 +452,15 @@ impl<B: BlockingBackend> Worker<B> {
     }
 
     /// Does what is due. Whom that wakes runs after what is ready, in the order in
-    /// which it is woken: what is newest is not preferred.
+    /// which it is woken: what is lifo is not preferred.
     pub(super) fn fire(&self) {
         let queue = &self.workers.queues[self.index];
-        let newest = queue.with(|section| section.state.newest.take());
+        let lifo = queue.with(|section| section.state.lifo.take());
         self.driving.drive.fire();
         queue.with(|section| {
-            let Queue {
-                newest: last,
-                ready,
-            } = section.state;
+            let Queue { lifo: last, ready } = section.state;
             ready.extend(last.take());
-            *last = newest;
+            *last = lifo;
             // Meanwhile it may have been found empty.
             if last.is_some() || !ready.is_empty() {
                 section.bits.insert(FULL);
@@ -478,8 +505,8 @@ impl<B: BlockingBackend> Worker<B> {
             // Only this worker fills its queue: a load will do.
             if queue.load().contains(FULL) {
                 queue.with(|section| {
-                    let Queue { newest, ready } = section.state;
-                    ready.extend(newest.take());
+                    let Queue { lifo, ready } = section.state;
+                    ready.extend(lifo.take());
                 });
                 return next.is_some();
             }
@@ -487,7 +514,7 @@ impl<B: BlockingBackend> Worker<B> {
             let drives = state.with(|section| {
                 let drives = section.state.is_driven_by(self.index);
                 if drives {
-                    section.bits.remove(RUNG);
+                    section.bits.remove(NOTIFIED);
                 }
                 drives
             });
@@ -507,9 +534,9 @@ impl<B: BlockingBackend> Worker<B> {
             if drove {
                 state.driven = false;
             }
-            let left = drove && (left || bits.contains(RUNG));
+            let left = drove && (left || bits.contains(NOTIFIED));
             if drove {
-                bits.remove(RUNG);
+                bits.remove(NOTIFIED);
             }
             state.settle(bits);
             left.then(|| state.pop_idle(bits)).flatten()
@@ -528,7 +555,7 @@ impl<B: BlockingBackend> Drop for Worker<B> {
         }
         let left = self.workers.queues[self.index].with(|section| {
             (
-                section.state.newest.take(),
+                section.state.lifo.take(),
                 std::mem::take(&mut section.state.ready),
             )
         });

@@ -5,11 +5,16 @@
 use std::any::Any;
 use std::error::Error;
 use std::fmt;
+use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use reveille::raw::Failure;
 
+use super::Id;
+
 /// Why a task has no output: it panicked, or it was cancelled.
+///
+/// Its texts are those of `tokio::task::JoinError`.
 ///
 /// # Examples
 ///
@@ -17,11 +22,14 @@ use reveille::raw::Failure;
 /// use reveille_executor::{Executor, Threads};
 ///
 /// let task = Threads.spawn(async { panic!("no coffee") });
+/// let id = task.id();
 /// let error = Threads.block_on(task).unwrap_err();
 /// assert!(error.is_panic());
-/// assert_eq!(error.to_string(), "the task panicked: no coffee");
+/// assert_eq!(error.id(), id);
+/// assert_eq!(error.to_string(), format!("task {id} panicked with message \"no coffee\""));
 /// ```
 pub struct JoinError {
+    id: Id,
     reason: Reason,
 }
 
@@ -31,26 +39,23 @@ enum Reason {
     Panicked(Mutex<Box<dyn Any + Send>>),
 }
 
-impl From<Failure> for JoinError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Cancelled => Self::cancelled(),
-            Failure::Panicked(payload) => Self::panicked(payload),
-        }
-    }
-}
-
 impl JoinError {
-    pub(crate) fn cancelled() -> Self {
-        Self {
-            reason: Reason::Cancelled,
-        }
+    pub(crate) fn new(id: Id, failure: Failure) -> Self {
+        let reason = match failure {
+            Failure::Cancelled => Reason::Cancelled,
+            Failure::Panicked(payload) => Reason::Panicked(Mutex::new(payload)),
+        };
+        Self { id, reason }
     }
 
-    pub(crate) fn panicked(payload: Box<dyn Any + Send>) -> Self {
-        Self {
-            reason: Reason::Panicked(Mutex::new(payload)),
-        }
+    /// Returns the number of the task.
+    ///
+    /// # Examples
+    ///
+    /// See the [type](Self).
+    #[must_use]
+    pub fn id(&self) -> Id {
+        self.id
     }
 
     /// Whether the task was dropped before it had finished: it was aborted, or its
@@ -145,36 +150,54 @@ fn message(payload: &(dyn Any + Send)) -> Option<&str> {
     }
 }
 
-impl fmt::Display for JoinError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.reason {
-            Reason::Cancelled => f.write_str(
-                "the task was cancelled: it was aborted, or its executor dropped it before it finished",
-            ),
-            Reason::Panicked(payload) => {
+impl Reason {
+    /// Does something with the message of the panic, if it has one.
+    fn with_message<R>(&self, f: impl FnOnce(Option<&str>) -> R) -> R {
+        match self {
+            Self::Cancelled => f(None),
+            Self::Panicked(payload) => {
                 let payload = payload.lock().unwrap_or_else(PoisonError::into_inner);
-                match message(&**payload) {
-                    Some(message) => write!(f, "the task panicked: {message}"),
-                    None => f.write_str("the task panicked with a value that is not a message"),
-                }
+                f(message(&**payload))
             }
         }
+    }
+}
+
+impl fmt::Display for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let id = self.id;
+        if self.is_cancelled() {
+            return write!(f, "task {id} was cancelled");
+        }
+        self.reason.with_message(|message| match message {
+            Some(message) => write!(f, "task {id} panicked with message {message:?}"),
+            None => write!(f, "task {id} panicked"),
+        })
     }
 }
 
 impl fmt::Debug for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.reason {
-            Reason::Cancelled => f.write_str("JoinError::Cancelled"),
-            Reason::Panicked(payload) => {
-                let payload = payload.lock().unwrap_or_else(PoisonError::into_inner);
-                match message(&**payload) {
-                    Some(message) => write!(f, "JoinError::Panic({message:?})"),
-                    None => f.write_str("JoinError::Panic(..)"),
-                }
-            }
+        let id = self.id;
+        if self.is_cancelled() {
+            return write!(f, "JoinError::Cancelled({id:?})");
         }
+        self.reason.with_message(|message| match message {
+            Some(message) => write!(f, "JoinError::Panic({id:?}, {message:?}, ...)"),
+            None => write!(f, "JoinError::Panic({id:?}, ...)"),
+        })
     }
 }
 
 impl Error for JoinError {}
+
+/// The kind is `Other`. A payload of a panic is lost.
+impl From<JoinError> for io::Error {
+    fn from(error: JoinError) -> Self {
+        Self::other(if error.is_cancelled() {
+            "task was cancelled"
+        } else {
+            "task panicked"
+        })
+    }
+}

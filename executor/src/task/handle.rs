@@ -4,13 +4,16 @@
 
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use reveille::backend::Native;
-use reveille::raw::{Abort, Description, Join};
+use reveille::raw::{Abort, Join, Metadata};
 
+use super::id::cancel_refused;
 use super::{Id, JoinError};
+use crate::blocking::Spawned;
 
 /// The future of a spawned task's outcome.
 ///
@@ -40,14 +43,35 @@ use super::{Id, JoinError};
 pub struct JoinHandle<T> {
     /// None once the handle has answered.
     join: Option<Join<T, Native>>,
-    description: Description,
+    metadata: Metadata,
 }
 
 impl<T> JoinHandle<T> {
     pub(crate) fn new(join: Join<T, Native>) -> Self {
         Self {
-            description: join.description().clone(),
+            metadata: join.metadata().clone(),
             join: Some(join),
+        }
+    }
+
+    /// The handle of a call that may block.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the system refused a thread for it.
+    #[track_caller]
+    pub(crate) fn of_call(spawned: io::Result<Spawned<T, Native>>) -> Self {
+        match spawned {
+            Ok(Spawned { join, refused }) => {
+                if let Some(refused) = refused {
+                    cancel_refused(refused);
+                }
+                Self::new(join)
+            }
+            Err(error) => panic!(
+                "the system refused a thread for a blocking call ({error}), and there is none \
+                 yet that could make it: the call was cancelled"
+            ),
         }
     }
 
@@ -92,7 +116,7 @@ impl<T> JoinHandle<T> {
     pub fn abort_handle(&self) -> AbortHandle {
         AbortHandle {
             abort: self.join.as_ref().map(Join::abort_handle),
-            description: self.description.clone(),
+            metadata: self.metadata.clone(),
         }
     }
 
@@ -117,7 +141,7 @@ impl<T> JoinHandle<T> {
     /// The number of the task.
     #[must_use]
     pub fn id(&self) -> Id {
-        Id::of(&self.description)
+        Id::of(&self.metadata)
     }
 
     /// The name of the task, if it was given one.
@@ -133,7 +157,7 @@ impl<T> JoinHandle<T> {
     /// ```
     #[must_use]
     pub fn name(&self) -> Option<&str> {
-        self.description.name.as_ref().map(|name| &*name.0)
+        self.metadata.name.as_ref().map(|name| &*name.0)
     }
 }
 
@@ -142,7 +166,7 @@ impl<T> Future for JoinHandle<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let outcome = ready!(Join::poll(&mut self.join, cx));
-        Poll::Ready(outcome.map_err(JoinError::from))
+        Poll::Ready(outcome.map_err(|failure| JoinError::new(self.id(), failure)))
     }
 }
 
@@ -161,7 +185,7 @@ impl<T> fmt::Debug for JoinHandle<T> {
 pub struct AbortHandle {
     /// None where the task had been joined before.
     abort: Option<Abort<Native>>,
-    description: Description,
+    metadata: Metadata,
 }
 
 impl AbortHandle {
@@ -181,7 +205,7 @@ impl AbortHandle {
     /// The number of the task.
     #[must_use]
     pub fn id(&self) -> Id {
-        Id::of(&self.description)
+        Id::of(&self.metadata)
     }
 }
 

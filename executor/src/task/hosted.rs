@@ -18,7 +18,7 @@ use std::task::{Context, Poll, ready};
 
 use reveille::backend::Native;
 use reveille::protocol::{Bits, Section, StateLock, WakerSlot};
-use reveille::raw::{Held, Ran, Runnable, Schedule};
+use reveille::raw::{Owned, RunResult, Runnable, Schedule};
 
 use super::id::{cancel, describe};
 use super::{JoinHandle, Running};
@@ -58,7 +58,7 @@ impl Schedule<Native> for ToHost {
 
 struct Host {
     link: Arc<Link>,
-    held: Held<Native>,
+    held: Owned<Native>,
 }
 
 impl Future for Host {
@@ -77,13 +77,13 @@ impl Future for Host {
             });
             let runnable = ready!(taken);
             let ran = {
-                let _running = Running::enter(runnable.description());
+                let _running = Running::enter(runnable.metadata());
                 runnable.run()
             };
             match ran {
-                Ran::Done(_) => return Poll::Ready(()),
-                Ran::Waits => {}
-                Ran::Woken(runnable) => {
+                RunResult::Completed(_) => return Poll::Ready(()),
+                RunResult::Pending => {}
+                RunResult::Woken(runnable) => {
                     drop(self.link.put(runnable));
                     cx.waker().wake_by_ref();
                     return Poll::Pending;

@@ -2,14 +2,15 @@
 
 #![forbid(unsafe_code)]
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use reveille::backend::SharedBackend;
-use reveille::raw::{Description, Held, Name};
+use reveille::backend::{Native, SharedBackend};
+use reveille::raw::{Metadata, Name, Owned};
 
 /// The number of a task. No other task of the process has it, except those of a
 /// [`Simulation`](crate::Simulation), which counts its own.
@@ -17,8 +18,15 @@ use reveille::raw::{Description, Held, Name};
 pub struct Id(u64);
 
 impl Id {
-    pub(crate) fn of(description: &Description) -> Self {
-        Self(description.id)
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        Self(metadata.id)
+    }
+
+    /// The number that tokio has given a task. Its text is all that tokio shows of it.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn of_tokio(id: tokio::task::Id) -> Self {
+        let number = id.to_string().parse();
+        Self(number.expect("a task of tokio is shown as its number"))
     }
 }
 
@@ -30,7 +38,7 @@ impl fmt::Display for Id {
 
 /// A task spawned by the caller, with the next number.
 #[track_caller]
-pub(crate) fn describe(name: Option<&str>) -> Description {
+pub(crate) fn describe(name: Option<&str>) -> Metadata {
     /// Threads take numbers in blocks, so as not to contend for each.
     const BLOCK: u64 = 1 << 10;
     static NEXT: AtomicU64 = AtomicU64::new(BLOCK);
@@ -45,7 +53,7 @@ pub(crate) fn describe(name: Option<&str>) -> Description {
         id.set(next + 1);
         next
     });
-    Description {
+    Metadata {
         id,
         location: Location::caller(),
         name: name.map(|name| Arc::new(Name(name.to_owned()))),
@@ -63,17 +71,63 @@ pub(crate) struct Running {
 
 impl Running {
     #[inline]
-    pub(crate) fn enter(description: &Description) -> Self {
+    pub(crate) fn enter(metadata: &Metadata) -> Self {
         Self {
-            before: RUNNING.replace(Some(description.id)),
+            before: RUNNING.replace(Some(metadata.id)),
         }
     }
 }
 
 /// Cancels a task, as which its destructors run.
-pub(crate) fn cancel<B: SharedBackend>(task: &Held<B>) {
-    let _running = Running::enter(task.description());
+pub(crate) fn cancel<B: SharedBackend>(task: &Owned<B>) {
+    let _running = Running::enter(task.metadata());
     task.cancel();
+}
+
+/// How deep in destructors that spawn, one within another, a refused task is cancelled
+/// at once. Past that it waits until the outermost has ended, so that the stack is
+/// bounded.
+const NESTED: u32 = 16;
+
+thread_local! {
+    /// How many refused tasks are being cancelled, one within another.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+    /// Those past the depth.
+    static REFUSED: RefCell<VecDeque<Owned<Native>>> = const { RefCell::new(VecDeque::new()) };
+}
+
+/// While it lives, a refused task is being cancelled.
+struct Nested {
+    before: u32,
+}
+
+impl Drop for Nested {
+    fn drop(&mut self) {
+        DEPTH.set(self.before);
+    }
+}
+
+/// Cancels a task that an executor refuses since it has ended.
+pub(crate) fn cancel_refused(task: Owned<Native>) {
+    let before = DEPTH.get();
+    let mut task = Some(task);
+    if before == NESTED {
+        // On a thread that ends there may be no queue any more.
+        let queued = REFUSED.try_with(|refused| refused.borrow_mut().extend(task.take()));
+        debug_assert_eq!(queued.is_ok(), task.is_none());
+    }
+    let Some(task) = task else {
+        return;
+    };
+    DEPTH.set(before + 1);
+    let _nested = Nested { before };
+    cancel(&task);
+    if before == 0 {
+        let next = || REFUSED.try_with(|refused| refused.borrow_mut().pop_front());
+        while let Ok(Some(task)) = next() {
+            cancel(&task);
+        }
+    }
 }
 
 impl Drop for Running {

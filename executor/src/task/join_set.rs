@@ -7,14 +7,18 @@
 //!               joined
 //! ```
 //!
-//! Invariant: a member waits, with a waker that puts its key among those to be looked
-//! at, or its key stands there. Both that and the waker of the set are under one lock.
+//! Invariants:
+//!
+//! 1. A member waits, with a waker that puts its key among those to be looked at, or its
+//!    key stands there. Both that and the waker of the set are under one lock.
+//! 2. Only a poll registers the waker of the set. A look (`try_join_next`) leaves it as
+//!    it is, and a future of the set takes it back when it is dropped.
 
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -22,8 +26,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use reveille::backend::Native;
 use reveille::protocol::{Bits, StateLock, WakerSlot};
 
-use super::{AbortHandle, JoinError, JoinHandle};
-use crate::task;
+use super::{AbortHandle, Id, JoinError, JoinHandle};
+use crate::pool::Handle;
+use crate::{Executor, LocalExecutor, task};
 
 /// A collection of tasks that are joined in the order in which they finish.
 ///
@@ -85,7 +90,57 @@ impl Wake for MemberWaker {
     }
 }
 
+/// What a task has come to.
+type Joined<T> = (Id, Result<T, JoinError>);
+
+/// The future of the next task to finish. What waits is the future: dropped, it takes
+/// its waker out of the set.
+struct JoinNext<'a, T> {
+    set: &'a mut JoinSet<T>,
+    polled: bool,
+}
+
+impl<T> Future for JoinNext<'_, T> {
+    type Output = Option<Joined<T>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.polled = true;
+        self.set.poll_joined(cx)
+    }
+}
+
+impl<T> Drop for JoinNext<'_, T> {
+    fn drop(&mut self) {
+        if self.polled {
+            self.set.due.unregister();
+        }
+    }
+}
+
 impl Due {
+    /// The next member to be looked at, or the waker of the set is registered.
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<u64> {
+        self.0.poll(cx, false, |section, registration| {
+            match section.state.keys.pop_front() {
+                Some(key) => Poll::Ready(key),
+                None => {
+                    registration.register(&mut section.state.set);
+                    Poll::Pending
+                }
+            }
+        })
+    }
+
+    /// The next member to be looked at, if there is one.
+    fn pop(&self) -> Option<u64> {
+        self.0.with(|section| section.state.keys.pop_front())
+    }
+
+    fn unregister(&self) {
+        self.0
+            .with(|section| section.wakes.discard(&mut section.state.set));
+    }
+
     fn push(&self, key: u64) {
         self.0.with(|section| {
             section.state.keys.push_back(key);
@@ -157,6 +212,60 @@ impl<T: 'static> JoinSet<T> {
         self.insert(task::spawn_blocking(call))
     }
 
+    /// Spawns a task on an executor.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the executor's `spawn` does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille_executor::{ThreadPool, task::JoinSet};
+    ///
+    /// let pool = ThreadPool::new();
+    /// let mut set = JoinSet::new();
+    /// set.spawn_on(async { 7 }, pool.handle());
+    /// assert_eq!(pool.block_on(set.join_next()).unwrap().unwrap(), 7);
+    /// ```
+    #[track_caller]
+    pub fn spawn_on<F, E>(&mut self, future: F, executor: &E) -> AbortHandle
+    where
+        F: Future<Output = T> + Send + 'static,
+        E: Executor<JoinHandle<T> = JoinHandle<T>>,
+        T: Send,
+    {
+        self.insert(executor.spawn(future))
+    }
+
+    /// Spawns a task on an executor of one thread, as
+    /// [`LocalExecutor::spawn_local`] does.
+    #[track_caller]
+    pub fn spawn_local_on<F>(&mut self, future: F, executor: &LocalExecutor) -> AbortHandle
+    where
+        F: Future<Output = T> + 'static,
+    {
+        self.insert(executor.spawn_local(future))
+    }
+
+    /// Calls a function that may block, on a thread of a pool, as
+    /// [`Handle::spawn_blocking`] does.
+    ///
+    /// # Panics
+    ///
+    /// As [`Handle::spawn_blocking`].
+    #[track_caller]
+    pub fn spawn_blocking_on(
+        &mut self,
+        call: impl FnOnce() -> T + Send + 'static,
+        pool: &Handle,
+    ) -> AbortHandle
+    where
+        T: Send,
+    {
+        self.insert(pool.spawn_blocking(call))
+    }
+
     /// Takes a task in that was spawned elsewhere.
     ///
     /// # Examples
@@ -182,7 +291,7 @@ impl<T: 'static> JoinSet<T> {
         abort
     }
 
-    /// Waits for the next task to finish; `None` where none is left.
+    /// Waits for the next task to finish; `None` if no task is left.
     ///
     /// # Cancel safety
     ///
@@ -190,39 +299,57 @@ impl<T: 'static> JoinSet<T> {
     ///
     /// # Errors
     ///
-    /// Answers a [`JoinError`] where the task panicked or was cancelled.
+    /// Returns a [`JoinError`] if the task panicked or was cancelled.
     pub async fn join_next(&mut self) -> Option<Result<T, JoinError>> {
-        poll_fn(|cx| self.poll_join_next(cx)).await
+        self.next().await.map(|(_, joined)| joined)
+    }
+
+    /// Waits as [`join_next`](Self::join_next) does, and returns the number of the task
+    /// with its output.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when the wait is given up.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`JoinError`], which [has the number](JoinError::id) of the task, if it
+    /// panicked or was cancelled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille_executor::{LocalExecutor, task::JoinSet};
+    ///
+    /// LocalExecutor::new().block_on(async {
+    ///     let mut set = JoinSet::new();
+    ///     let id = set.spawn(async { 7 }).id();
+    ///     assert_eq!(set.join_next_with_id().await.unwrap().unwrap(), (id, 7));
+    /// });
+    /// ```
+    pub async fn join_next_with_id(&mut self) -> Option<Result<(Id, T), JoinError>> {
+        self.next().await.map(with_id)
     }
 
     /// Polls for the next task to finish, as [`join_next`](Self::join_next) does.
+    ///
+    /// The waker stays in the set when this returns `Pending`: the set waits.
     pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
-        while !self.members.is_empty() {
-            let due = self.due.0.poll(cx, false, |section, registration| {
-                match section.state.keys.pop_front() {
-                    Some(key) => Poll::Ready(key),
-                    None => {
-                        registration.register(&mut section.state.set);
-                        Poll::Pending
-                    }
-                }
-            });
-            let Poll::Ready(key) = due else {
-                return Poll::Pending;
-            };
-            let Some(member) = self.members.get_mut(&key) else {
-                continue;
-            };
-            let mut cx = Context::from_waker(&member.waker);
-            if let Poll::Ready(outcome) = Pin::new(&mut member.handle).poll(&mut cx) {
-                self.members.remove(&key);
-                return Poll::Ready(Some(outcome));
-            }
-        }
-        Poll::Ready(None)
+        self.poll_joined(cx)
+            .map(|next| next.map(|(_, joined)| joined))
     }
 
-    /// The next task that has finished, if one has by now.
+    /// Polls for the next task to finish, as
+    /// [`join_next_with_id`](Self::join_next_with_id) does.
+    pub fn poll_join_next_with_id(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<(Id, T), JoinError>>> {
+        self.poll_joined(cx).map(|next| next.map(with_id))
+    }
+
+    /// Returns the next task that has finished, if one has by now. A task that waits in
+    /// [`poll_join_next`](Self::poll_join_next) goes on waiting.
     ///
     /// # Errors
     ///
@@ -241,10 +368,17 @@ impl<T: 'static> JoinSet<T> {
     /// assert_eq!(set.try_join_next().unwrap().unwrap(), 7);
     /// ```
     pub fn try_join_next(&mut self) -> Option<Result<T, JoinError>> {
-        match self.poll_join_next(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(next) => next,
-            Poll::Pending => None,
-        }
+        self.try_joined().map(|(_, joined)| joined)
+    }
+
+    /// Returns the next task that has finished, as
+    /// [`try_join_next`](Self::try_join_next) does, with the number of the task.
+    ///
+    /// # Errors
+    ///
+    /// As for [`join_next_with_id`](Self::join_next_with_id).
+    pub fn try_join_next_with_id(&mut self) -> Option<Result<(Id, T), JoinError>> {
+        self.try_joined().map(with_id)
     }
 
     /// Waits for all tasks, and answers with what they answered, in the order in which
@@ -312,12 +446,62 @@ impl<T: 'static> JoinSet<T> {
         while self.join_next().await.is_some() {}
     }
 
-    /// Lets all tasks go on without the set.
+    /// Lets all tasks go on without the set. A task that waits in
+    /// [`poll_join_next`](Self::poll_join_next) is woken: no task is left.
     pub fn detach_all(&mut self) {
         self.members.clear();
         let Due(due) = &*self.due;
-        drop(due.with(|section| std::mem::take(&mut section.state.keys)));
+        drop(due.with(|section| {
+            section.wakes.wake(&mut section.state.set);
+            std::mem::take(&mut section.state.keys)
+        }));
     }
+}
+
+impl<T> JoinSet<T> {
+    fn next(&mut self) -> JoinNext<'_, T> {
+        JoinNext {
+            set: self,
+            polled: false,
+        }
+    }
+
+    fn poll_joined(&mut self, cx: &mut Context<'_>) -> Poll<Option<Joined<T>>> {
+        while !self.members.is_empty() {
+            let Poll::Ready(key) = self.due.poll(cx) else {
+                return Poll::Pending;
+            };
+            if let Some(joined) = self.look_at(key) {
+                return Poll::Ready(Some(joined));
+            }
+        }
+        Poll::Ready(None)
+    }
+
+    fn try_joined(&mut self) -> Option<Joined<T>> {
+        while let Some(key) = self.due.pop() {
+            if let Some(joined) = self.look_at(key) {
+                return Some(joined);
+            }
+        }
+        None
+    }
+
+    /// Takes a member out, if it has finished. Otherwise it waits, with its own waker.
+    fn look_at(&mut self, key: u64) -> Option<Joined<T>> {
+        let member = self.members.get_mut(&key)?;
+        let id = member.handle.id();
+        let mut cx = Context::from_waker(&member.waker);
+        let Poll::Ready(joined) = Pin::new(&mut member.handle).poll(&mut cx) else {
+            return None;
+        };
+        self.members.remove(&key);
+        Some((id, joined))
+    }
+}
+
+fn with_id<T>((id, joined): Joined<T>) -> Result<(Id, T), JoinError> {
+    joined.map(|output| (id, output))
 }
 
 /// Aborts the tasks that are left.
@@ -325,6 +509,22 @@ impl<T> Drop for JoinSet<T> {
     fn drop(&mut self) {
         for member in self.members.values() {
             member.handle.abort();
+        }
+        // A member that finishes now has the waker in its reach.
+        self.due.unregister();
+    }
+}
+
+/// Spawns each of the futures on the executor that runs the caller.
+impl<T, F> Extend<F> for JoinSet<T>
+where
+    F: Future<Output = T> + Send + 'static,
+    T: Send + 'static,
+{
+    #[track_caller]
+    fn extend<I: IntoIterator<Item = F>>(&mut self, futures: I) {
+        for future in futures {
+            self.spawn(future);
         }
     }
 }
@@ -338,9 +538,7 @@ where
     #[track_caller]
     fn from_iter<I: IntoIterator<Item = F>>(futures: I) -> Self {
         let mut set = Self::new();
-        for future in futures {
-            set.spawn(future);
-        }
+        set.extend(futures);
         set
     }
 }

@@ -50,4 +50,4 @@ pub use self::spawn::{spawn, spawn_blocking, spawn_local};
 pub use self::yield_now::{YieldNow, yield_now};
 
 pub(crate) use self::hosted::joinable;
-pub(crate) use self::id::{Running, cancel, describe};
+pub(crate) use self::id::{Running, cancel, cancel_refused, describe};

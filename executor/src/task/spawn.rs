@@ -3,9 +3,36 @@
 #![forbid(unsafe_code)]
 
 use std::future::Future;
+use std::rc::Rc;
 
 use super::JoinHandle;
 use crate::context;
+use crate::pool::Handle;
+use crate::single::Single;
+
+/// The executor that runs the caller.
+enum Current {
+    Single(Rc<Single>),
+    Pool(Handle),
+}
+
+/// The current executor, which `what` needs.
+#[track_caller]
+fn current(what: &str) -> Current {
+    let found = context::current();
+    if let Some(context::Current::Local(local)) = &found
+        && let Ok(single) = local.clone().downcast()
+    {
+        return Current::Single(single);
+    }
+    if let Some(pool) = found.and_then(Handle::of) {
+        return Current::Pool(pool);
+    }
+    panic!(
+        "{what} was called where no executor of this crate runs the caller: call it inside a \
+         future that one runs, or spawn on the executor itself"
+    )
+}
 
 /// Spawns a task on the executor of this crate that runs the caller.
 ///
@@ -34,9 +61,9 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    match context::current("task::spawn") {
-        context::Current::Single(single) => single.spawn(None, future),
-        context::Current::Pool(pool) => pool.spawn(future),
+    match current("task::spawn") {
+        Current::Single(single) => single.spawn(None, future),
+        Current::Pool(pool) => pool.spawn(future),
     }
 }
 
@@ -67,23 +94,26 @@ where
     F: Future + 'static,
     F::Output: 'static,
 {
-    match context::current("task::spawn_local") {
-        context::Current::Single(single) => single.spawn(None, future),
-        context::Current::Pool(_) => panic!(
+    match current("task::spawn_local") {
+        Current::Single(single) => single.spawn(None, future),
+        Current::Pool(_) => panic!(
             "task::spawn_local was called on a ThreadPool, whose tasks do not stay on a thread: \
              use task::spawn, or a LocalExecutor"
         ),
     }
 }
 
-/// Calls a function that may block, on a thread for such calls of the
-/// [`ThreadPool`](crate::ThreadPool) that runs the caller.
+/// Calls a function that may block, on a thread for such calls of the executor that
+/// runs the caller: a [`ThreadPool`](crate::ThreadPool) or a
+/// [`LocalExecutor`](crate::LocalExecutor).
 ///
-/// See [`Handle::spawn_blocking`](crate::pool::Handle::spawn_blocking).
+/// See [`Handle::spawn_blocking`].
 ///
 /// # Panics
 ///
-/// Panics where no such pool runs the caller.
+/// Panics where neither runs the caller. A [`Simulation`](crate::Simulation) refuses:
+/// what threads do does not follow from its seed. Panics where the system refuses a
+/// thread and there is none yet.
 ///
 /// # Examples
 ///
@@ -103,11 +133,8 @@ where
 pub fn spawn_blocking<T: Send + 'static>(
     call: impl FnOnce() -> T + Send + 'static,
 ) -> JoinHandle<T> {
-    match context::current("task::spawn_blocking") {
-        context::Current::Pool(pool) => pool.spawn_blocking(call),
-        context::Current::Single(_) => panic!(
-            "task::spawn_blocking was called on an executor of one thread, which has none for \
-             calls that block: use the handle of a ThreadPool"
-        ),
+    match current("task::spawn_blocking") {
+        Current::Pool(pool) => pool.spawn_blocking(call),
+        Current::Single(single) => single.spawn_blocking(call),
     }
 }

@@ -29,8 +29,8 @@ pub use self::permits::{
 };
 #[cfg(feature = "std")]
 pub use self::task::{
-    Abort, Description, Failure, Held, Join, Name, Outcome, Ran, Runnable, Schedule, local_task,
-    task,
+    Abort, Aborted, Failure, Join, Metadata, Name, Outcome, Owned, RunResult, Runnable, Schedule,
+    local_task, task,
 };
 pub use self::within::Within;
 pub use self::witness::Witness;

@@ -1,31 +1,32 @@
-//! A task: a future, its outcome and who waits for that, under one lock.
+//! A task: a future, its outcome and the waker that waits for that, under one lock.
 //!
 //! ```text
-//!            wake                  run                  the poll is ready, panics,
-//!   ┌──────┐ ────▶ ┌───────────┐ ─────▶ ┌─────────┐     or finds ABORTED   ┌──────┐
-//!   │ idle │       │ SCHEDULED │        │ RUNNING │ ─────────────────────▶ │ DONE │
-//!   └──────┘       └───────────┘ ◀───── └─────────┘                        └──────┘
-//!       ▲            pending, woken meanwhile │                                ▲
-//!       └─────────────────────────────────────┘ pending                        │
-//!       cancel: RUNNING without a poll, from idle and from SCHEDULED ──────────┘
+//!            wake                  run              the poll is ready, panics, or finds
+//!   ┌──────┐ ────▶ ┌───────────┐ ─────▶ ┌─────────┐            CANCELLED    ┌───────────┐
+//!   │ idle │       │ SCHEDULED │        │ RUNNING │ ──────────────────────▶ │ COMPLETED │
+//!   └──────┘       └───────────┘ ◀───── └─────────┘                         └───────────┘
+//!       ▲            pending, woken meanwhile │                                  ▲
+//!       └─────────────────────────────────────┘ pending                          │
+//!       cancel: RUNNING without a poll, from idle and from SCHEDULED ────────────┘
 //!
-//!   ABORTED:    the next run drops the future instead of polling it.
+//!   CANCELLED:  the next run drops the future instead of polling it.
 //!   JOIN_WAITS: the waker of the join end is registered.  JOIN_LEFT: that end is gone.
-//!   HELD:       the executor's share is one of those counted.
-//!   The rest of the bits counts the shares: wakers, handles, runnables.
+//!   OWNED:      the executor's reference is one of those counted.
+//!   The rest of the bits counts the references: wakers, handles, runnables.
 //! ```
 //!
 //! Invariants:
 //!
-//! 1. `RUNNING` is one thread's at a time, and until `DONE` the cell is that
-//!    thread's. From `DONE` on the cell is the join end's, or, where that had
-//!    left, the thread's that set it. `DONE` is for good.
+//! 1. `RUNNING` is one thread's at a time, and until `COMPLETED` the cell is that
+//!    thread's. From `COMPLETED` on the cell is the join end's, or, where that had
+//!    left, the thread's that set it. `COMPLETED` is for good.
 //! 2. `SCHEDULED` without `RUNNING` says that there is one [`Runnable`]; with it,
 //!    that the thread that runs the task makes one when the poll ends. So a wake
-//!    during a poll, or several, is one further poll, and one after `DONE` none.
-//! 3. The future is dropped where `RUNNING` is held, before `DONE` is set; hence
-//!    once, never while it is polled, and never by a waker.
-//! 4. Whoever gives up the last share frees the memory, in which nothing is left
+//!    during a poll, or several, is one further poll, and one after `COMPLETED` none.
+//! 3. The future is dropped where `RUNNING` is held, before `COMPLETED` is set; hence
+//!    once, never while it is polled, and never by a waker. A future that panics is
+//!    dropped while that panic unwinds.
+//! 4. Whoever gives up the last reference frees the memory, in which nothing is left
 //!    to be dropped. Before that a task that is not done, and that nobody can wake
 //!    or join any more, is scheduled once more, aborted, so that its executor
 //!    drops it.
@@ -53,35 +54,35 @@ use crate::protocol::{Bits, StateLock};
 
 const SCHEDULED: Bits = Bits::new(1);
 const RUNNING: Bits = Bits::new(1 << 1);
-const ABORTED: Bits = Bits::new(1 << 2);
-const DONE: Bits = Bits::new(1 << 3);
+const CANCELLED: Bits = Bits::new(1 << 2);
+const COMPLETED: Bits = Bits::new(1 << 3);
 const JOIN_LEFT: Bits = Bits::new(1 << 4);
 const JOIN_WAITS: Bits = Bits::new(1 << 5);
-const HELD: Bits = Bits::new(1 << 6);
-const SHARE: usize = 1 << 7;
+const OWNED: Bits = Bits::new(1 << 6);
+const REFERENCE: usize = 1 << 7;
 
-/// The shares that are counted in the bits.
-const fn shares(bits: Bits) -> usize {
-    bits.get() / SHARE
+/// The references that are counted in the bits.
+const fn references(bits: Bits) -> usize {
+    bits.get() / REFERENCE
 }
 
-/// With one share more. Whoever counts past the end aborts, as `Arc` does.
-fn shared(bits: Bits) -> Bits {
-    if shares(bits) >= Bits::MAX / SHARE / 2 {
+/// With one reference more. Whoever counts past the end aborts, as `Arc` does.
+fn add_reference(bits: Bits) -> Bits {
+    if references(bits) >= Bits::MAX / REFERENCE / 2 {
         std::process::abort();
     }
-    Bits::new(bits.get() + SHARE)
+    Bits::new(bits.get() + REFERENCE)
 }
 
-/// With one share less.
-const fn unshared(bits: Bits) -> Bits {
-    Bits::new(bits.get() - SHARE)
+/// With one reference less.
+const fn remove_reference(bits: Bits) -> Bits {
+    Bits::new(bits.get() - REFERENCE)
 }
 
-/// Whether nobody is left who could wake, abort or join, given how many shares
+/// Whether nobody is left who could wake, abort or join, given how many references
 /// there are.
-const fn is_orphan(bits: Bits, shares: usize) -> bool {
-    shares == bits.contains(HELD) as usize
+const fn is_orphan(bits: Bits, references: usize) -> bool {
+    references == bits.contains(OWNED) as usize
 }
 
 /// What a task asks of its executor.
@@ -89,6 +90,15 @@ pub trait Schedule<B: Backend = DefaultBackend>: Send + Sync + 'static {
     /// Takes a task that has been woken to where it will be run. It is called on
     /// whatever thread wakes, outside every lock of the task.
     fn schedule(&self, task: Runnable<B>);
+
+    /// Learns that a task was aborted while it waits for its turn. It is called on
+    /// whatever thread aborts, outside every lock of the task.
+    ///
+    /// Such a task is dropped when its turn comes. An executor on which turns are long
+    /// in coming can [drop it now](Aborted::cancel); by default nothing is done.
+    fn aborted(&self, task: Aborted<'_, B>) {
+        let _ = task;
+    }
 }
 
 /// Why a task has no output.
@@ -105,7 +115,7 @@ pub type Outcome<T> = Result<T, Failure>;
 
 /// What people and executors know a task by.
 #[derive(Clone, Debug)]
-pub struct Description {
+pub struct Metadata {
     /// A number of its own.
     pub id: u64,
     /// Where it was spawned.
@@ -126,13 +136,13 @@ enum Stage<F: Future> {
 
 struct Header<B: Backend> {
     lock: StateLock<(), B>,
-    table: &'static Table<B>,
+    vtable: &'static VTable<B>,
     join: WakerCell<B>,
     /// The only thread that may touch the future, or zero.
     thread: u64,
     /// The executor's, for whatever it needs.
     key: AtomicUsize,
-    description: Description,
+    metadata: Metadata,
 }
 
 #[repr(C)]
@@ -145,8 +155,9 @@ struct Task<F: Future, S, B: Backend> {
 }
 
 /// What is done to a task without knowing its types.
-struct Table<B: Backend> {
+struct VTable<B: Backend> {
     schedule: unsafe fn(NonNull<Header<B>>, Runnable<B>),
+    aborted: unsafe fn(NonNull<Header<B>>, Aborted<'_, B>),
     /// Polls, and answers whether there is an outcome now: the future is gone then.
     poll: unsafe fn(NonNull<Header<B>>, &mut Context<'_>) -> bool,
     cancel: unsafe fn(NonNull<Header<B>>),
@@ -156,37 +167,41 @@ struct Table<B: Backend> {
     free: unsafe fn(NonNull<Header<B>>),
 }
 
-/// One share in a task.
-struct Shared<B: Backend>(NonNull<Header<B>>);
+/// One reference in a task.
+struct Reference<B: Backend>(NonNull<Header<B>>);
 
-// SAFETY: a share reaches the lock, the join waker under it, the description,
+// SAFETY: a reference reaches the lock, the join waker under it, the metadata,
 // and the scheduler, which is `Send + Sync`. The future is reached by `run` and
 // `cancel` only, on the one thread that may where it is not `Send`; the output by
 // the join end, which is `Send` only if the output is.
-unsafe impl<B: SharedBackend> Send for Shared<B> {}
+unsafe impl<B: SharedBackend> Send for Reference<B> {}
 // SAFETY: as above.
-unsafe impl<B: SharedBackend> Sync for Shared<B> {}
+unsafe impl<B: SharedBackend> Sync for Reference<B> {}
 
 /// A task that is to be run, once.
 ///
 /// Dropped, it is forgotten: its future is not dropped, since that is for the
-/// executor to do, who [cancels](Held::cancel) what it has.
-pub struct Runnable<B: Backend = DefaultBackend>(Shared<B>);
+/// executor to do, who [cancels](Owned::cancel) what it has.
+pub struct Runnable<B: Backend = DefaultBackend>(Reference<B>);
 
-/// The executor's share in a task, by which it finds those that wait.
-pub struct Held<B: Backend = DefaultBackend>(ManuallyDrop<Shared<B>>);
+/// The executor's reference in a task, by which it finds those that wait.
+pub struct Owned<B: Backend = DefaultBackend>(ManuallyDrop<Reference<B>>);
 
 /// The end that takes the outcome.
 ///
 /// Dropping it leaves the task running, and its output is dropped when it is
 /// there.
 pub struct Join<T, B: Backend = DefaultBackend> {
-    share: Shared<B>,
+    reference: Reference<B>,
     output: PhantomData<T>,
 }
 
-/// A share with which a task can be aborted.
-pub struct Abort<B: Backend = DefaultBackend>(Shared<B>);
+/// A task that was aborted while it waits for its turn, as its
+/// [scheduler](Schedule::aborted) sees it.
+pub struct Aborted<'a, B: Backend = DefaultBackend>(&'a Reference<B>);
+
+/// A reference with which a task can be aborted.
+pub struct Abort<B: Backend = DefaultBackend>(Reference<B>);
 
 // SAFETY: the output goes from one thread to another and is never shared.
 unsafe impl<T: Send, B: SharedBackend> Send for Join<T, B> {}
@@ -197,13 +212,13 @@ impl<T, B: Backend> Unpin for Join<T, B> {}
 /// What is left to do after a run.
 #[derive(Debug)]
 #[must_use = "a task that was woken during its poll has to be run again"]
-pub enum Ran<B: Backend = DefaultBackend> {
+pub enum RunResult<B: Backend = DefaultBackend> {
     /// The task waits for a wake.
-    Waits,
+    Pending,
     /// It was woken during the poll: the executor puts it last.
     Woken(Runnable<B>),
     /// It is done; the [key](Runnable::key) it had.
-    Done(usize),
+    Completed(usize),
 }
 
 /// A new task, and its ends.
@@ -212,15 +227,15 @@ pub enum Ran<B: Backend = DefaultBackend> {
 pub fn task<F, S, B>(
     future: F,
     scheduler: S,
-    description: Description,
-) -> (Runnable<B>, Held<B>, Join<F::Output, B>)
+    metadata: Metadata,
+) -> (Runnable<B>, Owned<B>, Join<F::Output, B>)
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
     S: Schedule<B>,
     B: SharedBackend,
 {
-    Task::make(future, scheduler, description, 0)
+    Task::make(future, scheduler, metadata, 0)
 }
 
 /// A new task that only this thread can run and cancel, for futures that are not
@@ -228,15 +243,15 @@ where
 pub fn local_task<F, S, B>(
     future: F,
     scheduler: S,
-    description: Description,
-) -> (Runnable<B>, Held<B>, Join<F::Output, B>)
+    metadata: Metadata,
+) -> (Runnable<B>, Owned<B>, Join<F::Output, B>)
 where
     F: Future + 'static,
     F::Output: 'static,
     S: Schedule<B>,
     B: SharedBackend,
 {
-    Task::make(future, scheduler, description, this_thread())
+    Task::make(future, scheduler, metadata, this_thread())
 }
 
 /// The number of this thread: never zero, and never that of another.
@@ -259,8 +274,9 @@ where
     S: Schedule<B>,
     B: SharedBackend,
 {
-    const TABLE: Table<B> = Table {
+    const VTABLE: VTable<B> = VTable {
         schedule: Self::schedule,
+        aborted: Self::aborted,
         poll: Self::poll,
         cancel: Self::cancel,
         take: Self::take,
@@ -271,18 +287,18 @@ where
     fn make(
         future: F,
         scheduler: S,
-        description: Description,
+        metadata: Metadata,
         thread: u64,
-    ) -> (Runnable<B>, Held<B>, Join<F::Output, B>) {
-        let bits = Bits::new((SCHEDULED | HELD).get() + 3 * SHARE);
+    ) -> (Runnable<B>, Owned<B>, Join<F::Output, B>) {
+        let bits = Bits::new((SCHEDULED | OWNED).get() + 3 * REFERENCE);
         let task = Box::new(Self {
             header: Header {
                 lock: StateLock::new_in(bits, ()),
-                table: &Self::TABLE,
+                vtable: &Self::VTABLE,
                 join: WakerCell::new(),
                 thread,
                 key: AtomicUsize::new(0),
-                description,
+                metadata,
             },
             scheduler,
             stage: B::Cell::new(ManuallyDrop::new(Stage::Future(future))),
@@ -290,23 +306,23 @@ where
         // Of the task, not of its header: the pointer is for all of it.
         let header = NonNull::from(Box::leak(task)).cast();
         let join = Join {
-            share: Shared(header),
+            reference: Reference(header),
             output: PhantomData,
         };
         (
-            Runnable(Shared(header)),
-            Held(ManuallyDrop::new(Shared(header))),
+            Runnable(Reference(header)),
+            Owned(ManuallyDrop::new(Reference(header))),
             join,
         )
     }
 
     /// # Safety
     ///
-    /// As for all of the table: the header is that of a task of this type, and
-    /// the caller has a share in it for as long as this runs.
+    /// As for all of the vtable: the header is that of a task of this type, and
+    /// the caller has a reference in it for as long as this runs.
     unsafe fn of<'a>(header: NonNull<Header<B>>) -> &'a Self {
         // SAFETY: `make` has cast a pointer to the whole task, whose header comes
-        // first, and the caller's share keeps it.
+        // first, and the caller's reference keeps it.
         unsafe { header.cast::<Self>().as_ref() }
     }
 
@@ -316,6 +332,14 @@ where
     unsafe fn schedule(header: NonNull<Header<B>>, task: Runnable<B>) {
         // SAFETY: the caller's promise.
         unsafe { Self::of(header) }.scheduler.schedule(task);
+    }
+
+    /// # Safety
+    ///
+    /// See [`of`](Self::of).
+    unsafe fn aborted(header: NonNull<Header<B>>, task: Aborted<'_, B>) {
+        // SAFETY: the caller's promise.
+        unsafe { Self::of(header) }.scheduler.aborted(task);
     }
 
     /// # Safety
@@ -331,15 +355,25 @@ where
                 unreachable!("a task is done once its future is gone");
             };
             // SAFETY: the future does not move before it is dropped, where it is:
-            // `end` drops it in place, and otherwise it is leaked with its task.
+            // `end` and `Unwinding` drop it in place, and otherwise it is leaked with
+            // its task.
             let pinned = unsafe { Pin::new_unchecked(future) };
-            let outcome = match catch_unwind(AssertUnwindSafe(|| pinned.poll(cx))) {
+            let polled = catch_unwind(AssertUnwindSafe(|| {
+                let unwinding = Unwinding(stage);
+                let poll = pinned.poll(cx);
+                core::mem::forget(unwinding);
+                poll
+            }));
+            match polled {
                 Ok(Poll::Pending) => return false,
-                Ok(Poll::Ready(output)) => Ok(output),
-                Err(panic) => Err(Failure::Panicked(panic)),
-            };
-            // SAFETY: as for the poll.
-            unsafe { Self::end(stage, outcome) };
+                // SAFETY: as for the poll.
+                Ok(Poll::Ready(output)) => unsafe { Self::end(stage, Ok(output)) },
+                Err(panic) => {
+                    let outcome = Stage::Outcome(Err(Failure::Panicked(panic)));
+                    // SAFETY: as for the poll, and `Unwinding` has dropped the future.
+                    unsafe { stage.write(ManuallyDrop::new(outcome)) };
+                }
+            }
             true
         })
     }
@@ -372,7 +406,7 @@ where
         let outcome = match dropped {
             Ok(()) => outcome,
             Err(panic) => {
-                contain(|| drop(outcome));
+                catch_panic(|| drop(outcome));
                 Err(Failure::Panicked(panic))
             }
         };
@@ -416,21 +450,38 @@ where
     unsafe fn discard(header: NonNull<Header<B>>) {
         // SAFETY: the caller's promise.
         let outcome = unsafe { Self::outcome(header) };
-        contain(|| drop(outcome));
+        catch_panic(|| drop(outcome));
     }
 
     /// # Safety
     ///
-    /// The header is that of a task of this type, in which nobody has a share.
+    /// The header is that of a task of this type, in which nobody has a reference.
     unsafe fn free(header: NonNull<Header<B>>) {
         // SAFETY: the pointer came from `Box::leak`, and this is its last use.
         drop(unsafe { Box::from_raw(header.cast::<Self>().as_ptr()) });
     }
 }
 
+/// While it lives, a future is polled. Dropped, it drops the future: a panic of the
+/// poll unwinds.
+struct Unwinding<F: Future>(*mut ManuallyDrop<Stage<F>>);
+
+impl<F: Future> Drop for Unwinding<F> {
+    fn drop(&mut self) {
+        catch_panic(|| {
+            // SAFETY: `poll` has made it of its cell, which is the running thread's, and
+            // the borrow that was polled ended when that unwound.
+            let stage = unsafe { &mut *self.0 };
+            // SAFETY: the cell holds the future. It is dropped here and, whether or not
+            // that panics, overwritten by `poll`.
+            unsafe { ManuallyDrop::drop(stage) }
+        });
+    }
+}
+
 /// Runs a destructor or a waker that is not the caller's. The panic hook has
 /// reported the panic when it ends here.
-fn contain(f: impl FnOnce()) {
+fn catch_panic(f: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(f)) {
         // A payload can panic in turn when it is dropped.
         core::mem::forget(catch_unwind(AssertUnwindSafe(|| drop(panic))));
@@ -438,34 +489,35 @@ fn contain(f: impl FnOnce()) {
 }
 
 impl<B: Backend> Header<B> {
-    /// Answers whether a runnable is due, which has been given a share.
+    /// Answers whether a runnable is due, which has been given a reference.
     fn wake(&self) -> bool {
         let woken = self.lock.update(|bits| {
-            if bits.contains(DONE) {
+            if bits.contains(COMPLETED) {
                 None
             } else if bits.intersects(RUNNING | SCHEDULED) {
                 // Also where that changes nothing: the run that comes must see what
                 // was written before this wake.
                 Some(bits | SCHEDULED)
             } else {
-                Some(shared(bits | SCHEDULED))
+                Some(add_reference(bits | SCHEDULED))
             }
         });
         woken.is_ok_and(|before| !before.intersects(RUNNING | SCHEDULED))
     }
 
-    /// As [`wake`](Self::wake), and the run that follows is the last.
-    fn abort(&self) -> bool {
+    /// As [`wake`](Self::wake), and the run that follows is the last. Returns the bits
+    /// that it found, unless the task is done or was aborted before.
+    fn abort(&self) -> Option<Bits> {
         let aborted = self.lock.update(|bits| {
-            if bits.intersects(DONE | ABORTED) {
+            if bits.intersects(COMPLETED | CANCELLED) {
                 None
             } else if bits.intersects(RUNNING | SCHEDULED) {
-                Some(bits | ABORTED)
+                Some(bits | CANCELLED)
             } else {
-                Some(shared(bits | ABORTED | SCHEDULED))
+                Some(add_reference(bits | CANCELLED | SCHEDULED))
             }
         });
-        aborted.is_ok_and(|before| !before.intersects(RUNNING | SCHEDULED))
+        aborted.ok()
     }
 
     fn is_its_thread(&self) {
@@ -479,19 +531,19 @@ impl<B: Backend> Header<B> {
     fn enter(&self) -> Result<Bits, Bits> {
         self.is_its_thread();
         self.lock.update(|bits| {
-            (!bits.intersects(RUNNING | DONE)).then(|| bits.without(SCHEDULED) | RUNNING)
+            (!bits.intersects(RUNNING | COMPLETED)).then(|| bits.without(SCHEDULED) | RUNNING)
         })
     }
 
-    /// The outcome is there: sets `DONE`, and wakes the join end.
+    /// The outcome is there: sets `COMPLETED`, and wakes the join end.
     ///
     /// # Safety
     ///
-    /// The caller has set `RUNNING`, and has a share.
+    /// The caller has set `RUNNING`, and has a reference.
     unsafe fn finish(this: NonNull<Self>) {
-        // SAFETY: the caller's share keeps it.
+        // SAFETY: the caller's reference keeps it.
         let header = unsafe { this.as_ref() };
-        let done = |bits: Bits| bits.without(RUNNING | SCHEDULED | JOIN_WAITS) | DONE;
+        let done = |bits: Bits| bits.without(RUNNING | SCHEDULED | JOIN_WAITS) | COMPLETED;
         let alone = header
             .lock
             .update(|bits| (!bits.contains(JOIN_WAITS)).then(|| done(bits)));
@@ -509,22 +561,33 @@ impl<B: Backend> Header<B> {
         };
         if before.contains(JOIN_LEFT) {
             // SAFETY: the join end had left, so the cell stays this thread's.
-            unsafe { (header.table.discard)(this) };
+            unsafe { (header.vtable.discard)(this) };
         }
         if let Some(waker) = waker {
-            contain(|| waker.wake());
+            catch_panic(|| waker.wake());
         }
     }
 }
 
-impl<B: Backend> Shared<B> {
+/// What a cancellation finds.
+#[derive(PartialEq, Eq)]
+enum Cancel {
+    /// The future, which it has dropped.
+    Dropped,
+    /// The outcome.
+    WasCompleted,
+    /// A poll under way, which drops the future when it ends.
+    Runs,
+}
+
+impl<B: Backend> Reference<B> {
     fn header(&self) -> &Header<B> {
-        // SAFETY: the share keeps it.
+        // SAFETY: the reference keeps it.
         unsafe { self.0.as_ref() }
     }
 
-    fn share(&self) -> Self {
-        let counted = self.header().lock.update(|bits| Some(shared(bits)));
+    fn reference(&self) -> Self {
+        let counted = self.header().lock.update(|bits| Some(add_reference(bits)));
         debug_assert!(counted.is_ok());
         Self(self.0)
     }
@@ -532,8 +595,8 @@ impl<B: Backend> Shared<B> {
     /// Hands the runnable that is due to the executor.
     fn schedule(&self) {
         let runnable = Runnable(Self(self.0));
-        // SAFETY: this share keeps the task, whatever becomes of the runnable's.
-        unsafe { (self.header().table.schedule)(self.0, runnable) };
+        // SAFETY: this reference keeps the task, whatever becomes of the runnable's.
+        unsafe { (self.header().vtable.schedule)(self.0, runnable) };
     }
 
     fn wake(&self) {
@@ -543,52 +606,57 @@ impl<B: Backend> Shared<B> {
     }
 
     fn abort(&self) {
-        if self.header().abort() {
-            self.schedule();
+        match self.header().abort() {
+            Some(before) if before.contains(RUNNING) => {}
+            Some(before) if before.contains(SCHEDULED) => {
+                // SAFETY: this reference keeps the task.
+                unsafe { (self.header().vtable.aborted)(self.0, Aborted(self)) };
+            }
+            Some(_) => self.schedule(),
+            None => {}
         }
     }
 
-    /// Drops the future and leaves an outcome, where nobody has done so or does.
-    /// Answers whether the task is done.
+    /// Drops the future and leaves an outcome, unless the task is done or runs.
     ///
-    /// That somebody runs it is seen, and left for them to find, in one section: the
-    /// poll could end between two, and nobody would drop the future.
-    fn cancel(&self) -> bool {
+    /// That it runs is seen, and left for the end of the poll to find, in one section:
+    /// the poll could end between two, and nothing would drop the future.
+    fn cancel(&self) -> Cancel {
         let header = self.header();
         header.is_its_thread();
         let entered = header.lock.update(|bits| {
-            if bits.contains(DONE) {
+            if bits.contains(COMPLETED) {
                 None
             } else if bits.contains(RUNNING) {
-                Some(bits | ABORTED)
+                Some(bits | CANCELLED)
             } else {
                 Some(bits.without(SCHEDULED) | RUNNING)
             }
         });
         match entered {
-            Ok(before) if before.contains(RUNNING) => return false,
+            Ok(before) if before.contains(RUNNING) => return Cancel::Runs,
             Ok(_) => {}
-            Err(_) => return true,
+            Err(_) => return Cancel::WasCompleted,
         }
-        // SAFETY: `RUNNING` has been set here, on the future's thread, and `DONE` was
+        // SAFETY: `RUNNING` has been set here, on the future's thread, and `COMPLETED` was
         // not, so the future is there.
-        unsafe { (header.table.cancel)(self.0) };
-        // SAFETY: as above; this share keeps the task.
+        unsafe { (header.vtable.cancel)(self.0) };
+        // SAFETY: as above; this reference keeps the task.
         unsafe { Header::finish(self.0) };
-        true
+        Cancel::Dropped
     }
 
-    /// Gives the share up, and `flags` with it.
+    /// Gives the reference up, and `flags` with it.
     fn release(&self, flags: Bits) {
         let mut orphaned = false;
         let before = self.header().lock.update(|bits| {
             let left = bits.without(flags);
-            orphaned =
-                is_orphan(left, shares(bits) - 1) && !bits.intersects(SCHEDULED | RUNNING | DONE);
+            orphaned = is_orphan(left, references(bits) - 1)
+                && !bits.intersects(SCHEDULED | RUNNING | COMPLETED);
             Some(if orphaned {
-                shared(left | SCHEDULED | ABORTED)
+                add_reference(left | SCHEDULED | CANCELLED)
             } else {
-                unshared(left)
+                remove_reference(left)
             })
         });
         let (Ok(before) | Err(before)) = before;
@@ -596,36 +664,36 @@ impl<B: Backend> Shared<B> {
             self.schedule();
             // Scheduled or done by now, it is no orphan a second time.
             self.release(Bits::EMPTY);
-        } else if shares(before) == 1 {
-            let free = self.header().table.free;
-            // SAFETY: this was the last share.
+        } else if references(before) == 1 {
+            let free = self.header().vtable.free;
+            // SAFETY: this was the last reference.
             unsafe { free(self.0) };
         }
     }
 }
 
-impl<B: Backend> Drop for Shared<B> {
+impl<B: Backend> Drop for Reference<B> {
     #[inline]
     fn drop(&mut self) {
         self.release(Bits::EMPTY);
     }
 }
 
-/// The waker of a task is a share in it.
+/// The waker of a task is a reference in it.
 struct TaskWaker<B>(PhantomData<B>);
 
 impl<B: SharedBackend> TaskWaker<B> {
-    const TABLE: RawWakerVTable =
+    const VTABLE: RawWakerVTable =
         RawWakerVTable::new(Self::clone, Self::wake, Self::wake_by_ref, Self::drop);
 
     /// # Safety
     ///
-    /// As for all of the table: `task` is the header of a task, and the caller has
-    /// a share in it, which is not given up here.
-    unsafe fn borrow(task: *const ()) -> ManuallyDrop<Shared<B>> {
+    /// As for all of the vtable: `task` is the header of a task, and the caller has
+    /// a reference in it, which is not given up here.
+    unsafe fn borrow(task: *const ()) -> ManuallyDrop<Reference<B>> {
         // SAFETY: the header of a task is never null.
         let header = unsafe { NonNull::new_unchecked(task.cast_mut().cast()) };
-        ManuallyDrop::new(Shared(header))
+        ManuallyDrop::new(Reference(header))
     }
 
     /// # Safety
@@ -633,18 +701,18 @@ impl<B: SharedBackend> TaskWaker<B> {
     /// See [`borrow`](Self::borrow).
     unsafe fn clone(task: *const ()) -> RawWaker {
         // SAFETY: the caller's promise.
-        let share = unsafe { Self::borrow(task) }.share();
-        core::mem::forget(share);
-        RawWaker::new(task, &Self::TABLE)
+        let reference = unsafe { Self::borrow(task) }.reference();
+        core::mem::forget(reference);
+        RawWaker::new(task, &Self::VTABLE)
     }
 
     /// # Safety
     ///
-    /// See [`borrow`](Self::borrow); the share is given up here.
+    /// See [`borrow`](Self::borrow); the reference is given up here.
     unsafe fn wake(task: *const ()) {
         // SAFETY: the caller's promise.
-        let share = ManuallyDrop::into_inner(unsafe { Self::borrow(task) });
-        share.wake();
+        let reference = ManuallyDrop::into_inner(unsafe { Self::borrow(task) });
+        reference.wake();
     }
 
     /// # Safety
@@ -657,17 +725,17 @@ impl<B: SharedBackend> TaskWaker<B> {
 
     /// # Safety
     ///
-    /// See [`borrow`](Self::borrow); the share is given up here.
+    /// See [`borrow`](Self::borrow); the reference is given up here.
     unsafe fn drop(task: *const ()) {
         // SAFETY: the caller's promise.
         drop(ManuallyDrop::into_inner(unsafe { Self::borrow(task) }));
     }
 
-    /// A waker with the share of whoever holds `header`, for as long as they do.
+    /// A waker with the reference of whoever holds `header`, for as long as they do.
     fn lent(header: NonNull<Header<B>>) -> ManuallyDrop<Waker> {
-        let raw = RawWaker::new(header.as_ptr().cast_const().cast(), &Self::TABLE);
+        let raw = RawWaker::new(header.as_ptr().cast_const().cast(), &Self::VTABLE);
         // SAFETY: the table keeps the contract of wakers: what is cloned has a
-        // share, and `Shared` is `Send` and `Sync`. This one is not dropped.
+        // reference, and `Reference` is `Send` and `Sync`. This one is not dropped.
         ManuallyDrop::new(unsafe { Waker::from_raw(raw) })
     }
 }
@@ -680,45 +748,56 @@ impl<B: SharedBackend> Runnable<B> {
     /// # Panics
     ///
     /// Panics where the task is [local](local_task) and this is another thread.
-    pub fn run(self) -> Ran<B> {
+    pub fn run(self) -> RunResult<B> {
         let this = self.0.0;
         let header = self.0.header();
         let Ok(before) = header.enter() else {
             // Its executor cancels it, or has.
-            return Ran::Waits;
+            return RunResult::Pending;
         };
         let waker = TaskWaker::lent(this);
         let mut cx = Context::from_waker(&waker);
-        let aborted = before.contains(ABORTED);
-        // SAFETY: `RUNNING` has been set here, on the future's thread, and `DONE`
+        let aborted = before.contains(CANCELLED);
+        // SAFETY: `RUNNING` has been set here, on the future's thread, and `COMPLETED`
         // was not, so the future is there.
-        if aborted || !unsafe { (header.table.poll)(this, &mut cx) } {
-            // Left as it is, the share becomes that of the next runnable.
+        if aborted || !unsafe { (header.vtable.poll)(this, &mut cx) } {
+            // Left as it is, the reference becomes that of the next runnable.
             let pending = header.lock.update(|bits| {
-                if aborted || bits.contains(ABORTED) {
+                if aborted || bits.contains(CANCELLED) {
                     None
                 } else if bits.contains(SCHEDULED) {
                     Some(bits.without(RUNNING))
-                } else if is_orphan(bits, shares(bits) - 1) {
+                } else if is_orphan(bits, references(bits) - 1) {
                     None
                 } else {
-                    Some(unshared(bits.without(RUNNING)))
+                    Some(remove_reference(bits.without(RUNNING)))
                 }
             });
             match pending {
-                Ok(before) if before.contains(SCHEDULED) => return Ran::Woken(self),
+                Ok(before) if before.contains(SCHEDULED) => return RunResult::Woken(self),
                 Ok(_) => {
                     core::mem::forget(self);
-                    return Ran::Waits;
+                    return RunResult::Pending;
                 }
                 // SAFETY: as for the poll, which left the future there.
-                Err(_) => unsafe { (header.table.cancel)(this) },
+                Err(_) => unsafe { (header.vtable.cancel)(this) },
             }
         }
         let key = self.key();
-        // SAFETY: `RUNNING` has been set here, and `self` is a share.
+        // SAFETY: `RUNNING` has been set here, and `self` is a reference.
         unsafe { Header::finish(this) };
-        Ran::Done(key)
+        RunResult::Completed(key)
+    }
+
+    /// Drops the future, unless the task is done or runs. The outcome is that the task
+    /// was cancelled. Returns the [key](Self::key) of the task if this call has dropped
+    /// the future.
+    ///
+    /// # Panics
+    ///
+    /// Panics where the task is [local](local_task) and this is another thread.
+    pub fn cancel(self) -> Option<usize> {
+        (self.0.cancel() == Cancel::Dropped).then(|| self.key())
     }
 
     /// The number that the executor has given the task.
@@ -729,12 +808,33 @@ impl<B: SharedBackend> Runnable<B> {
 
     /// What the task is known by.
     #[must_use]
-    pub fn description(&self) -> &Description {
-        &self.0.header().description
+    pub fn metadata(&self) -> &Metadata {
+        &self.0.header().metadata
     }
 }
 
-impl<B: Backend> Held<B> {
+impl<B: Backend> Aborted<'_, B> {
+    /// Drops the future, unless the task has begun to run meanwhile. Returns the
+    /// [key](Runnable::key) of the task if this call has dropped the future.
+    ///
+    /// The runnable stays where it is, and does nothing when it is run.
+    ///
+    /// # Panics
+    ///
+    /// Panics where the task is [local](local_task) and this is another thread.
+    pub fn cancel(self) -> Option<usize> {
+        let dropped = self.0.cancel() == Cancel::Dropped;
+        dropped.then(|| self.0.header().key.load(Ordering::Relaxed))
+    }
+
+    /// What the task is known by.
+    #[must_use]
+    pub fn metadata(&self) -> &Metadata {
+        &self.0.header().metadata
+    }
+}
+
+impl<B: Backend> Owned<B> {
     /// Drops the future where nobody polls it, and otherwise has that done at the
     /// end of the poll. The outcome is that the task was cancelled, unless there is
     /// one by then. Answers whether the task is done.
@@ -743,10 +843,10 @@ impl<B: Backend> Held<B> {
     ///
     /// Panics where the task is [local](local_task) and this is another thread.
     pub fn cancel(&self) -> bool {
-        self.0.cancel()
+        self.0.cancel() != Cancel::Runs
     }
 
-    /// Gives the task a number, by which its executor finds this share: before it
+    /// Gives the task a number, by which its executor finds this reference: before it
     /// is first run.
     pub fn set_key(&self, key: usize) {
         self.0.header().key.store(key, Ordering::Relaxed);
@@ -754,15 +854,15 @@ impl<B: Backend> Held<B> {
 
     /// What the task is known by.
     #[must_use]
-    pub fn description(&self) -> &Description {
-        &self.0.header().description
+    pub fn metadata(&self) -> &Metadata {
+        &self.0.header().metadata
     }
 }
 
-impl<B: Backend> Drop for Held<B> {
+impl<B: Backend> Drop for Owned<B> {
     fn drop(&mut self) {
-        // In one section with the share, which is not dropped once more.
-        self.0.release(HELD);
+        // In one section with the reference, which is not dropped once more.
+        self.0.release(OWNED);
     }
 }
 
@@ -775,14 +875,18 @@ impl<T, B: Backend> Join<T, B> {
     /// Panics where `this` is empty.
     pub fn poll(this: &mut Option<Self>, cx: &mut Context<'_>) -> Poll<Outcome<T>> {
         let header = match this {
-            Some(join) => join.share.header(),
+            Some(join) => join.reference.header(),
             None => panic!("JoinHandle polled after it was ready"),
         };
         let bits = header.lock.load();
-        if !bits.contains(DONE) {
+        if !bits.contains(COMPLETED) {
             // SAFETY: the one join end is borrowed exclusively, and `JOIN_WAITS` is
-            // cleared only by the end itself, and with `DONE`, by who takes it.
-            let waited = unsafe { header.join.wait(&header.lock, JOIN_WAITS, DONE, bits, cx) };
+            // cleared only by the end itself, and with `COMPLETED`, by who takes it.
+            let waited = unsafe {
+                header
+                    .join
+                    .wait(&header.lock, JOIN_WAITS, COMPLETED, bits, cx)
+            };
             if waited.is_pending() {
                 return Poll::Pending;
             }
@@ -796,10 +900,10 @@ impl<T, B: Backend> Join<T, B> {
         let this = ManuallyDrop::new(self);
         let mut outcome = MaybeUninit::<Outcome<T>>::uninit();
         let to = (&raw mut outcome).cast();
-        // SAFETY: since `DONE` the cell is the join end's, which ends here, and
+        // SAFETY: since `COMPLETED` the cell is the join end's, which ends here, and
         // the type of the output is the one that the end was made with.
-        unsafe { (this.share.header().table.take)(this.share.0, to) };
-        this.share.release(Bits::EMPTY);
+        unsafe { (this.reference.header().vtable.take)(this.reference.0, to) };
+        this.reference.release(Bits::EMPTY);
         // SAFETY: `take` has written it.
         unsafe { outcome.assume_init() }
     }
@@ -807,42 +911,42 @@ impl<T, B: Backend> Join<T, B> {
     /// Whether the task is done: its future is gone and the outcome there.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.share.header().lock.load().contains(DONE)
+        self.reference.header().lock.load().contains(COMPLETED)
     }
 
     /// Has the executor drop the future, unless the task is done.
     pub fn abort(&self) {
-        self.share.abort();
+        self.reference.abort();
     }
 
-    /// A share with which to do that.
+    /// A reference with which to do that.
     #[must_use]
     pub fn abort_handle(&self) -> Abort<B> {
-        Abort(self.share.share())
+        Abort(self.reference.reference())
     }
 
     /// What the task is known by.
     #[must_use]
-    pub fn description(&self) -> &Description {
-        &self.share.header().description
+    pub fn metadata(&self) -> &Metadata {
+        &self.reference.header().metadata
     }
 }
 
 impl<T, B: Backend> Drop for Join<T, B> {
     fn drop(&mut self) {
-        let header = self.share.header();
-        let left = header
-            .lock
-            .update(|bits| (!bits.contains(DONE)).then(|| bits.without(JOIN_WAITS) | JOIN_LEFT));
+        let header = self.reference.header();
+        let left = header.lock.update(|bits| {
+            (!bits.contains(COMPLETED)).then(|| bits.without(JOIN_WAITS) | JOIN_LEFT)
+        });
         match left {
             Ok(before) if before.contains(JOIN_WAITS) => {
                 // SAFETY: the update found `JOIN_WAITS` set and has cleared it.
                 let waker = unsafe { header.join.take() };
-                contain(|| drop(waker));
+                catch_panic(|| drop(waker));
             }
             Ok(_) => {}
-            // SAFETY: since `DONE` the cell is the join end's.
-            Err(_) => unsafe { (header.table.discard)(self.share.0) },
+            // SAFETY: since `COMPLETED` the cell is the join end's.
+            Err(_) => unsafe { (header.vtable.discard)(self.reference.0) },
         }
     }
 }
@@ -856,40 +960,46 @@ impl<B: Backend> Abort<B> {
     /// Whether the task is done.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.0.header().lock.load().contains(DONE)
+        self.0.header().lock.load().contains(COMPLETED)
     }
 
     /// What the task is known by.
     #[must_use]
-    pub fn description(&self) -> &Description {
-        &self.0.header().description
+    pub fn metadata(&self) -> &Metadata {
+        &self.0.header().metadata
     }
 }
 
 impl<B: Backend> Clone for Abort<B> {
     fn clone(&self) -> Self {
-        Self(self.0.share())
+        Self(self.0.reference())
     }
 }
 
 impl<B: Backend> fmt::Debug for Runnable<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Runnable")
-            .field(&self.0.header().description.id)
+            .field(&self.0.header().metadata.id)
             .finish()
     }
 }
 
-impl<B: Backend> fmt::Debug for Held<B> {
+impl<B: Backend> fmt::Debug for Aborted<'_, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Held").field(&self.description().id).finish()
+        f.debug_tuple("Aborted").field(&self.metadata().id).finish()
+    }
+}
+
+impl<B: Backend> fmt::Debug for Owned<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Owned").field(&self.metadata().id).finish()
     }
 }
 
 impl<T, B: Backend> fmt::Debug for Join<T, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Join")
-            .field("id", &self.description().id)
+            .field("id", &self.metadata().id)
             .field("is_finished", &self.is_finished())
             .finish()
     }
@@ -898,7 +1008,7 @@ impl<T, B: Backend> fmt::Debug for Join<T, B> {
 impl<B: Backend> fmt::Debug for Abort<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Abort")
-            .field("id", &self.description().id)
+            .field("id", &self.metadata().id)
             .field("is_finished", &self.is_finished())
             .finish()
     }

@@ -18,7 +18,7 @@ use std::task::{Context, Poll};
 
 use reveille::backend::BlockingBackend;
 use reveille::protocol::{Bits, StateLock, WakerSlot};
-use reveille::raw::{Abort, Description, Failure, Held, Join, Ran, Runnable, Schedule, task};
+use reveille::raw::{Abort, Failure, Join, Metadata, Owned, RunResult, Runnable, Schedule, task};
 
 use crate::run::entry::{SubjectEntry, Surface};
 use crate::subject::plan::Bound;
@@ -267,9 +267,9 @@ impl<B: BlockingBackend> Queue<B> {
     fn poll_serve(&self, cx: &mut Context<'_>) -> Poll<()> {
         while let Poll::Ready(runnable) = self.poll_pop(cx) {
             match runnable.run() {
-                Ran::Waits => {}
-                Ran::Woken(runnable) => self.push(runnable),
-                Ran::Done(_) => return Poll::Ready(()),
+                RunResult::Pending => {}
+                RunResult::Woken(runnable) => self.push(runnable),
+                RunResult::Completed(_) => return Poll::Ready(()),
             }
         }
         Poll::Pending
@@ -308,7 +308,7 @@ pub(crate) enum Part<B: BlockingBackend> {
 
 /// The executor's share, and one to abort with.
 pub(crate) struct Ender<B: BlockingBackend> {
-    held: Held<B>,
+    held: Owned<B>,
     abort: Abort<B>,
 }
 
@@ -339,7 +339,7 @@ impl<B: BlockingBackend> Subject for TasksOn<B> {
 
     fn actors(&self, _: usize) -> Vec<Part<B>> {
         let (gate, queue) = (Gate::new(), Queue::new());
-        let description = Description {
+        let metadata = Metadata {
             id: 0,
             location: Location::caller(),
             name: None,
@@ -348,7 +348,7 @@ impl<B: BlockingBackend> Subject for TasksOn<B> {
             let gate = gate.clone();
             move |cx| gate.poll(cx)
         });
-        let (runnable, held, join) = task(future, ToQueue(queue.clone()), description);
+        let (runnable, held, join) = task(future, ToQueue(queue.clone()), metadata);
         queue.push(runnable);
         let abort = join.abort_handle();
         vec![

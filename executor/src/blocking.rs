@@ -1,0 +1,416 @@
+//! The threads of an executor on which calls may block.
+//!
+//! ```text
+//!   call ──▶ queue, and in the same section:
+//!              an idle thread is unparked ──▶ it takes a call, or is idle again
+//!              or a new one is started, below the bound
+//!
+//!   a thread: takes calls ⇄ idle ──for too long, or the end──▶ gone
+//!   the last thread refused by the system ──▶ the calls that are queued are cancelled
+//! ```
+//!
+//! Invariants:
+//!
+//! 1. While a call is queued there is a thread that will look into the queue before it
+//!    is idle, or one that is being started. A start that is refused while there is
+//!    neither takes all calls out of the queue, in the section that finds that.
+//! 2. Which threads are idle stands under the lock of the queue, so that a thread that
+//!    has been unparked for a call does not end for having been idle for too long.
+//!
+//! It is generic over the backend, so that loom and shuttle explore it.
+
+#![forbid(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use reveille::backend::{BlockingBackend, Park};
+use reveille::protocol::{Bits, StateLock};
+use reveille::raw::{Aborted, Join, Metadata, Owned, RunResult, Runnable, Schedule, task};
+
+use crate::registry::Registry;
+use crate::task::{Running, cancel};
+
+/// The executor has ended: a call is refused.
+const CLOSED: Bits = Bits::new(1);
+
+/// How a call is run.
+type Run<B> = Arc<dyn Fn(Runnable<B>) -> RunResult<B> + Send + Sync>;
+
+/// Where threads come from.
+pub(crate) trait Threads<B: BlockingBackend>: Send + Sync + 'static {
+    /// Starts one.
+    fn start(&self, life: Box<dyn FnOnce() + Send>) -> io::Result<()>;
+
+    /// Sleeps until unparked, or for as long as a thread may be idle. Returns whether
+    /// it was that long.
+    fn park(&self, park: &B::Park) -> bool;
+}
+
+pub(crate) struct Blocking<B: BlockingBackend> {
+    state: StateLock<State<B>, B>,
+    tasks: StateLock<Registry<B>, B>,
+    threads: Box<dyn Threads<B>>,
+    max_threads: usize,
+}
+
+struct State<B: BlockingBackend> {
+    queue: VecDeque<Runnable<B>>,
+    /// Those that exist, and those that are being started.
+    threads: usize,
+    /// Those that wait for a call, the next to be unparked last.
+    idle: Vec<Arc<B::Park>>,
+    run: Option<Run<B>>,
+    closed: bool,
+}
+
+/// What a thread does next.
+enum Next<B: BlockingBackend> {
+    Call(Runnable<B>, Run<B>),
+    Idle,
+    End,
+}
+
+/// What is done about a call.
+enum Pushed<B: BlockingBackend> {
+    Refused(Runnable<B>),
+    Unparks(Arc<B::Park>),
+    Starts,
+    Waits,
+}
+
+/// A call that has been queued, or refused since the executor has ended.
+pub(crate) struct Spawned<T, B: BlockingBackend> {
+    pub(crate) join: Join<T, B>,
+    /// For the caller to cancel.
+    pub(crate) refused: Option<Owned<B>>,
+}
+
+/// The scheduler of calls.
+struct ToBlocking<B: BlockingBackend>(Arc<Blocking<B>>);
+
+impl<B: BlockingBackend> Blocking<B> {
+    /// Calls are run by `run`, on at most `max_threads` of the threads.
+    pub(crate) fn new(max_threads: usize, threads: impl Threads<B>) -> Arc<Self> {
+        let state = State {
+            queue: VecDeque::new(),
+            threads: 0,
+            idle: Vec::new(),
+            run: None,
+            closed: false,
+        };
+        Arc::new(Self {
+            state: StateLock::new_in(Bits::EMPTY, state),
+            tasks: StateLock::new_in(Bits::EMPTY, Registry::default()),
+            threads: Box::new(threads),
+            max_threads,
+        })
+    }
+
+    /// Says how calls are run, before there is one.
+    pub(crate) fn run_by(&self, run: Run<B>) {
+        let before = self.state.with(|section| section.state.run.replace(run));
+        drop(before);
+    }
+
+    /// Queues a call, unless the executor has ended.
+    ///
+    /// # Errors
+    ///
+    /// Why the system refused a thread, where there is none that will come for the
+    /// call. The call has been cancelled then, and so has every other that was queued.
+    pub(crate) fn spawn<T: Send + 'static>(
+        self: &Arc<Self>,
+        call: impl FnOnce() -> T + Send + 'static,
+        metadata: Metadata,
+    ) -> io::Result<Spawned<T, B>> {
+        let scheduler = ToBlocking(self.clone());
+        let (runnable, held, join) = task(async { call() }, scheduler, metadata);
+        let refused = self.tasks.with(|section| {
+            if section.bits.contains(CLOSED) {
+                return Some(held);
+            }
+            section.state.insert(held);
+            None
+        });
+        if refused.is_none() {
+            self.push(runnable)?;
+        }
+        Ok(Spawned { join, refused })
+    }
+
+    fn push(self: &Arc<Self>, call: Runnable<B>) -> io::Result<()> {
+        let pushed = self.state.with(|section| {
+            let state = section.state;
+            if state.closed {
+                return Pushed::Refused(call);
+            }
+            state.queue.push_back(call);
+            if let Some(idle) = state.idle.pop() {
+                return Pushed::Unparks(idle);
+            }
+            if state.threads == self.max_threads {
+                return Pushed::Waits;
+            }
+            state.threads += 1;
+            Pushed::Starts
+        });
+        match pushed {
+            // Its task is cancelled, or will be.
+            Pushed::Refused(call) => drop(call),
+            Pushed::Unparks(idle) => idle.unpark(),
+            Pushed::Starts => self.start()?,
+            Pushed::Waits => {}
+        }
+        Ok(())
+    }
+
+    fn start(self: &Arc<Self>) -> io::Result<()> {
+        let this = self.clone();
+        let Err(error) = self.threads.start(Box::new(move || this.serve())) else {
+            return Ok(());
+        };
+        let stranded = self.state.with(|section| {
+            let state = section.state;
+            state.threads -= 1;
+            (state.threads == 0).then(|| std::mem::take(&mut state.queue))
+        });
+        let Some(stranded) = stranded else {
+            // Another thread comes for the call, or takes it out as here.
+            return Ok(());
+        };
+        for call in stranded {
+            let _running = Running::enter(call.metadata());
+            if let Some(key) = call.cancel() {
+                self.done(key);
+            }
+        }
+        Err(error)
+    }
+
+    fn serve(&self) {
+        let park = Arc::new(B::Park::new());
+        loop {
+            match self.state.with(|section| section.state.next(&park)) {
+                Next::Call(call, run) => {
+                    if let RunResult::Completed(key) = run(call) {
+                        self.done(key);
+                    }
+                }
+                Next::End => return,
+                Next::Idle => {
+                    let too_long = self.threads.park(&park);
+                    let ends = |state: &mut State<B>| state.wakes(&park, too_long);
+                    if self.state.with(|section| ends(section.state)) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets go of a call that is done.
+    fn done(&self, key: usize) {
+        drop(self.tasks.with(|section| section.state.remove(key)));
+    }
+
+    /// Takes no further calls, and cancels those that have not begun.
+    pub(crate) fn close(&self) {
+        self.tasks.with(|section| section.bits.insert(CLOSED));
+        let (queue, run, idle) = self.state.with(|section| {
+            let state = section.state;
+            state.closed = true;
+            (
+                std::mem::take(&mut state.queue),
+                state.run.take(),
+                std::mem::take(&mut state.idle),
+            )
+        });
+        for park in idle {
+            park.unpark();
+        }
+        while let Some(call) = self.tasks.with(|section| section.state.pop()) {
+            cancel(&call);
+        }
+        drop((queue, run));
+    }
+}
+
+impl<B: BlockingBackend> State<B> {
+    fn next(&mut self, park: &Arc<B::Park>) -> Next<B> {
+        if let Some(call) = self.queue.pop_front() {
+            let run = self.run.clone().expect("it is set before any call");
+            return Next::Call(call, run);
+        }
+        if self.closed {
+            self.threads -= 1;
+            return Next::End;
+        }
+        self.idle.push(park.clone());
+        Next::Idle
+    }
+
+    /// A thread is idle no more. Returns whether it ends: if it was idle for too long,
+    /// and has not been unparked for a call.
+    fn wakes(&mut self, park: &Arc<B::Park>, too_long: bool) -> bool {
+        let index = self.idle.iter().position(|idle| Arc::ptr_eq(idle, park));
+        let Some(index) = index else {
+            return false;
+        };
+        self.idle.remove(index);
+        self.threads -= usize::from(too_long);
+        too_long
+    }
+}
+
+impl<B: BlockingBackend> Schedule<B> for ToBlocking<B> {
+    /// A call is queued once, by [`Blocking::spawn`], and never waits for a wake.
+    fn schedule(&self, task: Runnable<B>) {
+        drop(task);
+    }
+
+    /// What the call has captured is dropped at once, and not when a thread comes.
+    fn aborted(&self, task: Aborted<'_, B>) {
+        let _running = Running::enter(task.metadata());
+        if let Some(key) = task.cancel() {
+            self.0.done(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::Location;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::mpsc;
+    use std::thread;
+
+    use reveille::backend::{Native, StdPark};
+    use reveille::protocol::block_on;
+    use reveille::raw::{Failure, Outcome};
+
+    use super::*;
+
+    /// A system that refuses threads while it is told to. It holds each start back
+    /// until as many are under way as it is told.
+    struct Refuses {
+        refuses: Arc<AtomicBool>,
+        together: std::sync::Barrier,
+        threads: Mutex<Vec<thread::JoinHandle<()>>>,
+    }
+
+    impl Threads<Native> for Refuses {
+        fn start(&self, life: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+            self.together.wait();
+            if self.refuses.load(Ordering::SeqCst) {
+                return Err(io::Error::other("refused"));
+            }
+            self.threads.lock().unwrap().push(thread::spawn(life));
+            Ok(())
+        }
+
+        fn park(&self, park: &StdPark) -> bool {
+            park.park();
+            false
+        }
+    }
+
+    fn refusing(together: usize, max_threads: usize) -> (Arc<Blocking<Native>>, Arc<AtomicBool>) {
+        let refuses = Arc::new(AtomicBool::new(true));
+        let system = Refuses {
+            refuses: refuses.clone(),
+            together: std::sync::Barrier::new(together),
+            threads: Mutex::default(),
+        };
+        let blocking = Blocking::new(max_threads, system);
+        blocking.run_by(Arc::new(|call: Runnable<Native>| call.run()));
+        (blocking, refuses)
+    }
+
+    fn metadata() -> Metadata {
+        Metadata {
+            id: 0,
+            location: Location::caller(),
+            name: None,
+        }
+    }
+
+    /// What becomes of a call: why there is no thread for it, or its outcome.
+    fn call(
+        blocking: &Arc<Blocking<Native>>,
+        ran: &Arc<AtomicUsize>,
+    ) -> io::Result<Outcome<usize>> {
+        let ran = ran.clone();
+        let Spawned { join, refused } =
+            blocking.spawn(move || ran.fetch_add(1, Ordering::SeqCst), metadata())?;
+        assert!(refused.is_none());
+        let mut join = Some(join);
+        Ok(block_on::<Native, _>(std::future::poll_fn(|cx| {
+            Join::poll(&mut join, cx)
+        })))
+    }
+
+    #[test]
+    fn a_call_without_a_thread_is_not_run_by_the_next() {
+        let (blocking, refuses) = refusing(1, 8);
+        let ran = Arc::new(AtomicUsize::new(0));
+        call(&blocking, &ran).expect_err("the system refuses");
+        assert_eq!(Arc::strong_count(&ran), 1, "what it captured is gone");
+        refuses.store(false, Ordering::SeqCst);
+        let next = call(&blocking, &ran).expect("there is a thread");
+        assert_eq!(next.expect("it runs"), 0);
+        blocking.close();
+    }
+
+    /// Each of the calls is refused a thread, or its handle returns: none waits for ever.
+    fn all_end(calls: usize, together: usize, max_threads: usize) {
+        let (blocking, refuses) = refusing(together, max_threads);
+        let ran = Arc::new(AtomicUsize::new(0));
+        let (ended, ends) = mpsc::channel();
+        for _ in 0..calls {
+            let (blocking, ran, ended) = (blocking.clone(), ran.clone(), ended.clone());
+            thread::spawn(move || ended.send(call(&blocking, &ran)).unwrap());
+        }
+        let mut refused = 0;
+        for _ in 0..calls {
+            let end = ends.recv_timeout(std::time::Duration::from_secs(20));
+            match end.expect("a handle waits for a thread that never comes") {
+                Err(_) => refused += 1,
+                Ok(outcome) => assert!(matches!(outcome, Err(Failure::Cancelled))),
+            }
+        }
+        assert!(refused > 0, "one is told that there is no thread");
+        assert_eq!(ran.load(Ordering::SeqCst), 0);
+        let state = |state: &mut State<Native>| (state.threads, state.queue.len());
+        let left = blocking.state.with(|section| state(section.state));
+        assert_eq!(left, (0, 0), "no thread, and no call");
+        drop(refuses);
+    }
+
+    #[test]
+    fn of_two_calls_that_are_refused_at_once_none_waits_for_ever() {
+        all_end(2, 2, 8);
+    }
+
+    /// The second finds that the bound is reached, by a thread that never comes.
+    #[test]
+    fn a_call_that_waits_for_a_thread_that_is_refused_does_not_wait_for_ever() {
+        let (blocking, _) = refusing(2, 1);
+        let ran = Arc::new(AtomicUsize::new(0));
+        let first = thread::spawn({
+            let (blocking, ran) = (blocking.clone(), ran.clone());
+            move || call(&blocking, &ran)
+        });
+        while blocking.state.with(|section| section.state.threads) == 0 {
+            thread::yield_now();
+        }
+        let Spawned { join, .. } = blocking.spawn(|| (), metadata()).expect("it waits");
+        blocking.threads.start(Box::new(|| ())).unwrap_err();
+        first.join().unwrap().expect_err("the system refuses");
+        let mut join = Some(join);
+        let outcome = block_on::<Native, _>(std::future::poll_fn(|cx| Join::poll(&mut join, cx)));
+        assert!(matches!(outcome, Err(Failure::Cancelled)));
+    }
+}

@@ -1,0 +1,144 @@
+//! The threads of an executor: how many run, and how each is joined.
+//!
+//! ```text
+//!   start ──▶ runs ──its work ends──▶ last ended ──the next ends, or the end──▶ joined
+//! ```
+//!
+//! Invariant: a thread that ends takes its own handle to the place of the last that
+//! ended, and joins the one that it finds there. So at most one ended thread has not
+//! been joined, and to join that one is to join all.
+
+#![forbid(unsafe_code)]
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use reveille::backend::{Native, StdPark};
+
+use crate::blocking::Threads;
+use crate::context;
+
+thread_local! {
+    /// The token of the set that this thread is of; 0 where of none. It stays until the
+    /// thread is gone, for the destructors of its thread-locals.
+    static SET: Cell<usize> = const { Cell::new(0) };
+}
+
+pub(crate) struct ThreadSet {
+    token: usize,
+    state: Mutex<State>,
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    next: u64,
+    running: HashMap<u64, JoinHandle<()>>,
+    last_ended: Option<JoinHandle<()>>,
+}
+
+/// A thread of a set, while it runs.
+struct Member {
+    set: Arc<ThreadSet>,
+    key: u64,
+}
+
+impl ThreadSet {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            token: context::new_token(),
+            state: Mutex::default(),
+            ended: Condvar::new(),
+        })
+    }
+
+    /// Starts a thread.
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        name: String,
+        life: impl FnOnce() + Send + 'static,
+    ) -> io::Result<()> {
+        // A thread that ends at once waits for this, and then finds its handle.
+        let mut state = self.lock();
+        let key = state.next;
+        let set = self.clone();
+        let thread = thread::Builder::new().name(name).spawn(move || {
+            SET.set(set.token);
+            let _member = Member { set, key };
+            life();
+        })?;
+        state.next += 1;
+        state.running.insert(key, thread);
+        Ok(())
+    }
+
+    /// Whether this is one of the threads, or the destructors of one are running.
+    pub(crate) fn is_current(&self) -> bool {
+        SET.try_with(Cell::get) == Ok(self.token)
+    }
+
+    /// Waits until no thread runs, and joins them: the destructors of their
+    /// thread-locals have run then. Returns whether that was before the deadline, by
+    /// which the threads have to end; the destructors are waited for in any case.
+    pub(crate) fn join(&self, deadline: Option<Instant>) -> bool {
+        let mut state = self.lock();
+        while !state.running.is_empty() {
+            let left = deadline.map_or(Duration::from_secs(3600), |deadline| {
+                deadline.saturating_duration_since(Instant::now())
+            });
+            if left.is_zero() {
+                return false;
+            }
+            let waited = self.ended.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let last = state.last_ended.take();
+        drop(state);
+        join(last);
+        true
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A thread that panicked has told of it by the panic hook.
+fn join(thread: Option<JoinHandle<()>>) {
+    if let Some(thread) = thread {
+        thread.join().ok();
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        let mut state = self.set.lock();
+        let own = state.running.remove(&self.key);
+        let before = std::mem::replace(&mut state.last_ended, own);
+        drop(state);
+        self.set.ended.notify_all();
+        join(before);
+    }
+}
+
+/// Threads of the system on which calls may block.
+pub(crate) struct SystemThreads {
+    pub(crate) set: Arc<ThreadSet>,
+    pub(crate) keep_alive: Duration,
+}
+
+impl Threads<Native> for SystemThreads {
+    fn start(&self, life: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        self.set.start("reveille-blocking".into(), life)
+    }
+
+    fn park(&self, park: &StdPark) -> bool {
+        let start = Instant::now();
+        park.park_timeout(self.keep_alive);
+        start.elapsed() >= self.keep_alive
+    }
+}
