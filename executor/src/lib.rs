@@ -40,6 +40,7 @@
 //! - `smol`: `Executor` of async-executor, which is smol's.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod block_on;
 mod blocking;

@@ -54,6 +54,7 @@
 //! without a change.
 
 #![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 extern crate alloc;
 #[cfg(any(loom, feature = "std"))]
