@@ -255,30 +255,29 @@ impl<B: Backend> Future for BarrierWait<'_, B> {
         // others would have been called and not woken.
         let outcome = barrier.lock.poll(cx, false, |section, registration| {
             let waiters = section.state;
-            match core::mem::replace(stage, Stage::Done) {
+            let waiter = match core::mem::replace(stage, Stage::Done) {
                 Stage::Here(waiter) if waiters.is_notified(&waiter) => {
                     waiters.remove(waiter, section.wakes);
-                    return Poll::Ready(Outcome::Called);
+                    return Ok(Outcome::Called);
                 }
                 Stage::Created if waiters.queued() + 1 == barrier.n => {
                     *section.bits = Bits::EMPTY;
-                    return Poll::Ready(Outcome::Leads(waiters.notify_all()));
+                    return Ok(Outcome::Leads(waiters.notify_all()));
                 }
-                Stage::Here(waiter) => *stage = Stage::Here(waiter),
-                _ => *stage = Stage::Here(waiters.push(*location, ())),
-            }
+                Stage::Here(waiter) => waiter,
+                _ => waiters.push(*location, ()),
+            };
             *section.bits = Bits::new(waiters.queued());
-            if let Stage::Here(waiter) = stage {
-                registration.register(waiters.waker(waiter));
-            }
-            Poll::Pending
+            let registered = registration.register(waiters.waker(&waiter));
+            *stage = Stage::Here(waiter);
+            Err(registered)
         });
         outcome.map(|outcome| match outcome {
             Outcome::Called => BarrierWaitResult { leader: false },
             Outcome::Leads(generation) => {
                 barrier
                     .lock
-                    .broadcast(|waiters| waiters, |_| ((), generation));
+                    .rounds(|section| section.state.wake_notified(generation, section.wakes));
                 BarrierWaitResult { leader: true }
             }
         })

@@ -341,13 +341,14 @@ impl<B: Backend> Notify<B> {
             .lock
             .update(|bits| (!bits.contains(QUEUED)).then(|| next_call(bits)));
         if unqueued.is_err() {
-            self.lock.broadcast(
-                |waiters| waiters,
-                |Section { bits, state, .. }| {
+            let mut notified = None;
+            self.lock.rounds(|Section { bits, state, wakes }| {
+                let generation = *notified.get_or_insert_with(|| {
                     *bits = next_call(*bits).without(QUEUED);
-                    ((), state.notify_all())
-                },
-            );
+                    state.notify_all()
+                });
+                state.wake_notified(generation, wakes)
+            });
         }
     }
 
@@ -549,11 +550,8 @@ impl Wait {
         let poll = notify.lock.poll(cx, false, |section, registration| {
             let Section { state, wakes, .. } = section;
             match self.is_granted(state, wakes) {
-                true => Poll::Ready(()),
-                false => {
-                    registration.register(state.waker(&self.stage.0));
-                    Poll::Pending
-                }
+                true => Ok(()),
+                false => Err(registration.register(state.waker(&self.stage.0))),
             }
         });
         self.observe();

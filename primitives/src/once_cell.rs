@@ -538,17 +538,16 @@ impl<'a, T, B: Backend> Future for AcquirePermit<'a, T, B> {
             let notified = waiter.take_if(|waiter| initializers.is_notified(waiter));
             let notified = notified.map(|waiter| initializers.remove(waiter, wakes));
             if bits.contains(INITIALIZED) {
-                return Poll::Ready(None);
+                return Ok(None);
             }
             if notified.is_some() || (waiter.is_none() && !bits.contains(INITIALIZING)) {
                 bits.insert(INITIALIZING);
                 // From here on it gives itself back, should the caller's waker
                 // panic before this poll returns.
-                return Poll::Ready(Some(Permit { cell }));
+                return Ok(Some(Permit { cell }));
             }
             let waiter = waiter.get_or_insert_with(|| initializers.push(location, ()));
-            registration.register(initializers.waker(waiter));
-            Poll::Pending
+            Err(registration.register(initializers.waker(waiter)))
         });
         found.map(|found| match found {
             Ok(value) => Found::Value(value),

@@ -51,10 +51,9 @@
 //!         self.lock.poll(cx, true, |section, registration| {
 //!             // It may have been opened since.
 //!             if section.bits.contains(OPEN) && !self.forgetful {
-//!                 return Poll::Ready(());
+//!                 return Ok(());
 //!             }
-//!             registration.register(section.state);
-//!             Poll::Pending
+//!             Err(registration.register(section.state))
 //!         })
 //!     }
 //! }
@@ -267,6 +266,7 @@
 //! not say.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 // The layers, from the bottom to the top; `tests/layers.rs` keeps them so.
 //

@@ -64,10 +64,9 @@ impl<B: BlockingBackend> Gate<B> {
         );
         self.lock.poll(cx, true, |section, registration| {
             if section.bits.contains(OPEN) && !forgetful {
-                return Poll::Ready(());
+                return Ok(());
             }
-            registration.register(&mut section.state[who]);
-            Poll::Pending
+            Err(registration.register(&mut section.state[who]))
         })
     }
 }

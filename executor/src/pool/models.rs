@@ -630,11 +630,10 @@ impl<C: Checker> OneSleep<C> {
         self.0.poll(cx, true, |section, registration| {
             let state = section.state;
             if state.fired {
-                return Poll::Ready(());
+                return Ok(());
             }
             state.begin(deadline, section.wakes);
-            registration.register(&mut state.sleeper);
-            Poll::Pending
+            Err(registration.register(&mut state.sleeper))
         })
     }
 
@@ -646,8 +645,7 @@ impl<C: Checker> OneSleep<C> {
     fn at_next_turn(&self, waker: Waker) {
         let mut cx = Context::from_waker(&waker);
         let registered: Poll<()> = self.0.poll(&mut cx, true, |section, registration| {
-            registration.register(&mut section.state.turned);
-            Poll::Pending
+            Err(registration.register(&mut section.state.turned))
         });
         assert!(registered.is_pending());
     }
@@ -678,8 +676,7 @@ impl<C: Checker> Drive<C> for Arc<OneSleep<C>> {
             section.state.fire(*section.bits, section.wakes);
             next = section.state.deadline;
             section.state.until = next.unwrap_or(u64::MAX);
-            registration.register(&mut section.state.driver);
-            Poll::Pending
+            Err(registration.register(&mut section.state.driver))
         });
         assert!(registered.is_pending());
         next.map(|next| Instant::ORIGIN + Duration::from_nanos(next))

@@ -68,11 +68,8 @@ impl Future for Host {
         loop {
             let taken = self.link.0.poll(cx, false, |section, registration| {
                 match section.state.runnable.take() {
-                    Some(runnable) => Poll::Ready(runnable),
-                    None => {
-                        registration.register(&mut section.state.host);
-                        Poll::Pending
-                    }
+                    Some(runnable) => Ok(runnable),
+                    None => Err(registration.register(&mut section.state.host)),
                 }
             });
             let runnable = ready!(taken);

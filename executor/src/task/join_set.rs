@@ -122,11 +122,8 @@ impl Due {
     fn poll(&self, cx: &mut Context<'_>) -> Poll<u64> {
         self.0.poll(cx, false, |section, registration| {
             match section.state.keys.pop_front() {
-                Some(key) => Poll::Ready(key),
-                None => {
-                    registration.register(&mut section.state.set);
-                    Poll::Pending
-                }
+                Some(key) => Ok(key),
+                None => Err(registration.register(&mut section.state.set)),
             }
         })
     }

@@ -3,7 +3,7 @@
 use core::cell::{Cell, RefCell, UnsafeCell};
 
 use super::{Backend, RawStateLock};
-use crate::protocol::{Bits, StateLock};
+use crate::protocol::Bits;
 
 /// The backend for a single thread: no atomics, and nothing over it is `Send`
 /// or `Sync`.
@@ -25,14 +25,13 @@ impl Backend for Local {
     type Cell<T> = UnsafeCell<T>;
 }
 
-impl<S> StateLock<S, Local> {
-    /// A lock over [`Local`], in a constant.
-    #[must_use]
-    pub const fn const_new(bits: Bits, state: S) -> Self {
-        Self::from_raw(LocalLock {
+impl Local {
+    /// Creates a lock in a constant.
+    pub(crate) const fn lock<S>(bits: Bits, state: S) -> LocalLock<S> {
+        LocalLock {
             bits: Cell::new(bits),
             state: RefCell::new(state),
-        })
+        }
     }
 }
 

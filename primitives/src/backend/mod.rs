@@ -32,6 +32,20 @@ pub use self::observed::{Observed, ObservedLock, Observer, Passage};
 #[cfg(feature = "shuttle")]
 pub use self::shuttle::{Shuttle, ShuttleLock, ShuttlePark};
 pub use self::spin::{Spin, SpinAtomics, SpinPark, SpinParkingLot};
-pub use self::traits::{Backend, BlockingBackend, Cell, DefaultBackend, Park, SharedBackend};
+pub use self::traits::{Backend, BlockingBackend, Cell, Park, RawStateLock, SharedBackend};
 pub use self::word::{Atomics, ParkingLot, Word, WordLock};
-pub use crate::protocol::lock::RawStateLock;
+
+/// The backend of a primitive that names none: [`Native`] with the feature `std`,
+/// [`Spin`] without it, and `Loom` under `--cfg loom`.
+#[cfg(loom)]
+pub type DefaultBackend = Loom;
+
+/// The backend of a primitive that names none: [`Native`] with the feature `std`,
+/// [`Spin`] without it, and `Loom` under `--cfg loom`.
+#[cfg(all(not(loom), feature = "std"))]
+pub type DefaultBackend = Native;
+
+/// The backend of a primitive that names none: `Native` with the feature `std`,
+/// [`Spin`] without it, and `Loom` under `--cfg loom`.
+#[cfg(all(not(loom), not(feature = "std")))]
+pub type DefaultBackend = Spin;

@@ -9,7 +9,7 @@ use parking_lot_core::{DEFAULT_PARK_TOKEN, DEFAULT_UNPARK_TOKEN, ParkResult};
 
 use super::word::{Atomics, ParkingLot, WordLock};
 use super::{Backend, BlockingBackend, Park, SharedBackend};
-use crate::protocol::{Bits, StateLock};
+use crate::protocol::Bits;
 
 /// The backend for threads, and the default.
 ///
@@ -33,15 +33,14 @@ impl BlockingBackend for Native {
     type Park = StdPark;
 }
 
-impl<S> StateLock<S, Native> {
-    /// A lock over [`Native`], in a constant.
-    #[must_use]
-    pub const fn const_new(bits: Bits, state: S) -> Self {
-        Self::from_raw(WordLock::from_parts(
+impl Native {
+    /// Creates a lock in a constant.
+    pub(crate) const fn lock<S>(bits: Bits, state: S) -> WordLock<S, StdAtomics> {
+        WordLock::from_parts(
             AtomicUsize::new(bits.to_word()),
             StdParkingLot,
             UnsafeCell::new(state),
-        ))
+        )
     }
 }
 

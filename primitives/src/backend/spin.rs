@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::word::{Atomics, ParkingLot, WordLock};
 use super::{Backend, BlockingBackend, Park, SharedBackend};
-use crate::protocol::{Bits, StateLock};
+use crate::protocol::Bits;
 
 /// The backend without an operating system: contended lockers spin.
 ///
@@ -27,15 +27,14 @@ impl BlockingBackend for Spin {
     type Park = SpinPark;
 }
 
-impl<S> StateLock<S, Spin> {
-    /// A lock over [`Spin`], in a constant.
-    #[must_use]
-    pub const fn const_new(bits: Bits, state: S) -> Self {
-        Self::from_raw(WordLock::from_parts(
+impl Spin {
+    /// Creates a lock in a constant.
+    pub(crate) const fn lock<S>(bits: Bits, state: S) -> WordLock<S, SpinAtomics> {
+        WordLock::from_parts(
             AtomicUsize::new(bits.to_word()),
             SpinParkingLot,
             UnsafeCell::new(state),
-        ))
+        )
     }
 }
 

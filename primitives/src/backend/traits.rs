@@ -2,7 +2,7 @@
 
 use core::cell::UnsafeCell;
 
-use super::RawStateLock;
+use crate::protocol::Bits;
 
 /// What a primitive stands on: a lock, and a cell that a checker can watch.
 ///
@@ -15,6 +15,82 @@ pub trait Backend: Sized + 'static {
 
     /// Interior mutability whose accesses a checker can see.
     type Cell<T>: Cell<T>;
+}
+
+/// Bits and a state under one lock: what a backend implements.
+///
+/// Primitives use it through [`StateLock`](crate::protocol::StateLock), which adds the rules.
+///
+/// # Safety
+///
+/// Sections exclude one another, and each happens after the one before it:
+///
+/// - While the closure of a `with` runs, no other closure of a `with` runs, and no
+///   `update`, `exchange` or `store` replaces the bits. The state is borrowed by that
+///   closure alone.
+/// - The closure of an `update` runs outside every section: it excludes nothing. What
+///   it returned is stored in one step with a comparison that has found the bits to be
+///   those it was given; where they are others, the closure runs again. So a section
+///   may be entered within that closure, on the same thread too. An `exchange` compares
+///   and stores likewise.
+/// - What `update` and `exchange` return `Ok` for, and what `with` leaves, also by a
+///   panic, is what the next section finds. The writes made before a section ended are
+///   visible to a thread that enters the next one or sees its bits, by `load` or as what
+///   `update` or `exchange` returns, `Err` included.
+/// - Nothing of the lock is accessed after another thread can have entered a
+///   section that follows: a thread that learns from the bits that it is the last
+///   user may free the lock at once.
+/// - A lock owns its state: to drop the lock is to drop the state, and `get_mut` gives
+///   exclusive access to it.
+///
+/// A section within the closure of a `with` of the same lock never begins: a lock of
+/// threads waits for itself, `Local` and the checkers panic.
+pub unsafe trait RawStateLock<S> {
+    /// A lock, unlocked.
+    fn new(bits: Bits, state: S) -> Self;
+
+    /// A section that needs only the bits: replaces them by what `f` answers,
+    /// and returns the bits it found; changes nothing where `f` answers `None`.
+    ///
+    /// `f` may run more than once, and sections may run between its return and the
+    /// comparison with the bits it was given; only the last run counts.
+    ///
+    /// Where `f` answers `None`, nothing is published either: what was written before
+    /// need not be visible to the sections that follow. Who has something to make
+    /// known, and finds that its flag is set already, answers with the bits as they
+    /// are.
+    ///
+    /// # Errors
+    ///
+    /// The bits for which `f` answered `None`.
+    fn update(&self, f: impl FnMut(Bits) -> Option<Bits>) -> Result<Bits, Bits>;
+
+    /// A section that replaces the bits if they are `old`, and may refuse also
+    /// where they are: for whoever expects them to be, and need not look first.
+    ///
+    /// # Errors
+    ///
+    /// The bits it found.
+    fn exchange(&self, old: Bits, new: Bits) -> Result<(), Bits> {
+        self.update(|bits| (bits == old).then_some(new)).map(|_| ())
+    }
+
+    /// A section that needs the state too.
+    fn with<R>(&self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R;
+
+    /// The bits, as the last completed section left them.
+    fn load(&self) -> Bits;
+
+    /// A section that sets the bits, for a sole user: a plain store.
+    ///
+    /// # Safety
+    ///
+    /// No other thread is in a section or enters one before this call has
+    /// returned and the caller has made it known.
+    unsafe fn store(&self, bits: Bits);
+
+    /// Bits and state by exclusive borrow, without locking.
+    fn get_mut<R>(&mut self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R;
 }
 
 /// A backend whose locks threads may share.
@@ -76,21 +152,6 @@ pub trait Park: Send + Sync + 'static {
     /// Lets the next or current `park` return.
     fn unpark(&self);
 }
-
-/// The backend of those who name none: [`Native`](super::Native) with `std`,
-/// [`Spin`](super::Spin) without, and `Loom` under `--cfg loom`.
-#[cfg(loom)]
-pub type DefaultBackend = super::Loom;
-
-/// The backend of those who name none: [`Native`](super::Native) with `std`,
-/// [`Spin`](super::Spin) without, and `Loom` under `--cfg loom`.
-#[cfg(all(not(loom), feature = "std"))]
-pub type DefaultBackend = super::Native;
-
-/// The backend of those who name none: `Native` with `std`,
-/// [`Spin`](super::Spin) without, and `Loom` under `--cfg loom`.
-#[cfg(all(not(loom), not(feature = "std")))]
-pub type DefaultBackend = super::Spin;
 
 // SAFETY: `UnsafeCell::get` is the address of the value, which stands in the cell, and
 // accesses nothing. The cell drops its value.

@@ -261,11 +261,10 @@ impl<T, B: Backend> Chan<T, B> {
                     if let Some(waiter) = waiter.take() {
                         closers.remove(waiter, wakes);
                     }
-                    return Poll::Ready(());
+                    return Ok(());
                 }
                 let waiter = waiter.get_or_insert_with(|| closers.push(location, ()));
-                registration.register(closers.waker(waiter));
-                Poll::Pending
+                Err(registration.register(closers.waker(waiter)))
             })
     }
 
@@ -477,15 +476,15 @@ impl<T, B: Backend> Rx<T, B> {
             .poll(cx, fresh, |section, registration| {
                 let Section { bits, state, wakes } = section;
                 match chan.fill(bits, state, wakes, batch) {
-                    Found::Values => return Poll::Ready(true),
-                    Found::Disconnected => return Poll::Ready(false),
+                    Found::Values => return Ok(true),
+                    Found::Disconnected => return Ok(false),
                     Found::Nothing => {}
                 }
-                registration.register(&mut state.beside.receiver);
+                let registered = registration.register(&mut state.beside.receiver);
                 if state.beside.receiver.is_registered() {
                     chan.ask(bits, state, wakes);
                 }
-                Poll::Pending
+                Err(registered)
             })
     }
 

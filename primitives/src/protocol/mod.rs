@@ -51,4 +51,4 @@ pub use self::bits::Bits;
 pub use self::blocking::{Parker, block_on};
 pub use self::lock::{Section, StateLock};
 pub use self::waiters::{Generation, Waiter, Waiters};
-pub use self::wake::{FirstRegistration, Registered, Registration, WakeList, WakerSlot};
+pub use self::wake::{Registered, Registration, WakeList, WakerSlot};

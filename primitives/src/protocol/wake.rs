@@ -2,37 +2,40 @@
 //!
 //! A waker is foreign code: its `clone`, `drop` and `wake` may do anything,
 //! re-enter the primitive and panic included. So a section never has one in
-//! its hands. It has [`WakerSlot`]s, which are moved out of and into:
+//! its hands. It has [`WakerSlot`]s, into which a [`Registration`] puts a waker
+//! and out of which a [`WakeList`] takes it:
 //!
 //! ```text
-//!   Registration,
-//!   FirstRegistration ──register──▶ WakerSlot ──wake / discard──▶ WakeList
-//!   (cloned before         (under the lock,              (woken and dropped
-//!    the section)           never called)                 after the release)
+//!   Registration ──register──▶ WakerSlot ──wake / discard──▶ WakeList
+//!   (cloned before             (under the lock,              (woken and dropped
+//!    the section)               never called)                 after the release)
 //! ```
+//!
+//! Invariant: between two sections a slot is empty or holds the waker of the
+//! latest poll that returned `Pending` (P5).
 
 use core::fmt;
 use core::mem::MaybeUninit;
-use core::task::{Context, Waker};
+use core::task::Waker;
 
-/// A place for one waker, under a lock.
+/// A slot for one waker, under a lock.
 ///
-/// It is filled by [`Registration::register`] and emptied into a [`WakeList`];
-/// nothing else gets the waker out, so nothing can clone or wake it while the
-/// lock is held. What the types cannot rule out is to overwrite or drop, within
-/// a section, a slot that is not empty: that would drop the waker there. Empty
-/// it first.
+/// It is filled by [`Registration::register`] and emptied into a [`WakeList`].
+/// Nothing else gets the waker out, so nothing can clone or wake it while the
+/// lock is held. The types do not rule out that a section overwrites or drops a
+/// slot that is not empty, which would drop the waker under the lock: empty it
+/// first.
 #[derive(Default)]
 pub struct WakerSlot(Option<Waker>);
 
 impl WakerSlot {
-    /// An empty slot.
+    /// Creates an empty slot.
     #[must_use]
     pub const fn new() -> Self {
         Self(None)
     }
 
-    /// Whether a waker is registered.
+    /// Returns `true` if a waker is registered.
     #[must_use]
     pub const fn is_registered(&self) -> bool {
         self.0.is_some()
@@ -49,105 +52,58 @@ impl fmt::Debug for WakerSlot {
     }
 }
 
-/// The consumer in a polling section: the one way to register a waker.
+/// The right to register the waker of the current poll, once.
 ///
-/// Made by [`StateLock::poll`](super::StateLock::poll), which clones the waker
-/// outside the section, and runs the section once more where it turns out that
-/// a clone is needed and there is none yet. A task that polls again with the
-/// waker it left before is recognised by two pointers and clones nothing.
+/// [`StateLock::poll`](super::StateLock::poll) and
+/// [`first_poll`](super::StateLock::first_poll) give one to the section of a poll.
+/// The section returns the [`Registered`] that it gets for the token, so it cannot
+/// be pending without a registered waker.
+///
+/// The waker is cloned outside the section. If the slot already holds a waker of
+/// the same task, which two pointers tell, it is left there and nothing is cloned.
+#[derive(Debug)]
 pub struct Registration<'a> {
     waker: &'a Waker,
-    /// The clone to leave behind; after a registration, what it displaced.
-    spare: Option<Waker>,
-    /// Whether `spare` is what was displaced.
-    spent: bool,
-    outcome: Progress,
+    /// The clone to leave in the slot. Afterwards, the waker that it displaced.
+    spare: &'a mut Option<Waker>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Progress {
-    /// The section did not ask for one.
-    None,
-    /// The waker stands in each slot it was asked for.
-    Done,
-    /// The waker has to be cloned first, outside.
-    NeedsClone,
+/// The proof that a [`Registration`] has been used: what a section returns to be
+/// pending.
+#[derive(Debug)]
+pub struct Registered {
+    /// Whether the section has to run again, with a clone of the waker.
+    needs_clone: bool,
 }
 
 impl<'a> Registration<'a> {
-    pub(crate) fn new(cx: &Context<'a>, fresh: bool) -> Self {
-        let waker = cx.waker();
-        Self {
-            waker,
-            spare: fresh.then(|| waker.clone()),
-            spent: false,
-            outcome: Progress::None,
-        }
-    }
-
-    /// Leaves the waker of this poll in `slot`, whatever was there before.
-    ///
-    /// The section must then answer `Pending`; it may be run again before the
-    /// poll returns, once for each slot it registers in.
-    pub fn register(&mut self, slot: &mut WakerSlot) {
-        let registered = slot.0.as_ref().is_some_and(|it| it.will_wake(self.waker));
-        if !registered {
-            if self.spent || self.spare.is_none() {
-                self.outcome = Progress::NeedsClone;
-                return;
-            }
-            core::mem::swap(&mut slot.0, &mut self.spare);
-            self.spent = true;
-        }
-        if self.outcome == Progress::None {
-            self.outcome = Progress::Done;
-        }
-    }
-
-    pub(crate) fn outcome(&self) -> Progress {
-        self.outcome
-    }
-
-    /// Clones the waker for the next run of the section, and drops what the
-    /// last one displaced. Outside the lock.
-    pub(crate) fn prepare(&mut self) {
-        self.outcome = Progress::None;
-        self.spent = false;
-        self.spare = Some(self.waker.clone());
-    }
-}
-
-impl fmt::Debug for Registration<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Registration").finish_non_exhaustive()
-    }
-}
-
-/// The consumer in the section of its first poll: it has left no waker yet.
-///
-/// Made by [`StateLock::first_poll`](super::StateLock::first_poll).
-#[derive(Debug)]
-pub struct FirstRegistration<'a> {
-    /// There until it registers.
-    waker: &'a mut Option<Waker>,
-}
-
-/// That a [`FirstRegistration`] has left its waker: what a section needs to be pending.
-#[derive(Debug)]
-pub struct Registered(());
-
-impl<'a> FirstRegistration<'a> {
     #[inline]
-    pub(crate) fn new(waker: &'a mut Option<Waker>) -> Self {
-        Self { waker }
+    pub(super) const fn new(waker: &'a Waker, spare: &'a mut Option<Waker>) -> Self {
+        Self { waker, spare }
     }
 
-    /// Leaves the waker of this poll in `slot`, whatever was there before.
+    /// Leaves the waker of this poll in `slot`, and displaces the waker there.
+    ///
+    /// The section returns the result. It may run once more before the poll
+    /// returns, if a clone of the waker turns out to be needed.
     #[inline]
     pub fn register(self, slot: &mut WakerSlot) -> Registered {
-        // What was there is dropped after the section.
-        core::mem::swap(&mut slot.0, self.waker);
-        Registered(())
+        if slot.0.as_ref().is_some_and(|it| it.will_wake(self.waker)) {
+            return Registered { needs_clone: false };
+        }
+        let needs_clone = self.spare.is_none();
+        if !needs_clone {
+            // The displaced waker is dropped after the section.
+            core::mem::swap(&mut slot.0, self.spare);
+        }
+        Registered { needs_clone }
+    }
+}
+
+impl Registered {
+    #[inline]
+    pub(super) const fn needs_clone(&self) -> bool {
+        self.needs_clone
     }
 }
 

@@ -28,7 +28,9 @@ use core::task::{Context, Poll};
 
 use super::CallerLocation;
 use crate::backend::{Backend, Cell, DefaultBackend, SharedBackend};
-use crate::protocol::{Bits, Registration, Section, StateLock, Waiter, Waiters, WakeList};
+use crate::protocol::{
+    Bits, Registered, Registration, Section, StateLock, Waiter, Waiters, WakeList,
+};
 
 /// A place for a value that is settled once, and for those who wait for it.
 ///
@@ -207,13 +209,12 @@ impl<T, S, B: Backend> OnceSlot<T, S, B> {
         &self,
         cx: &mut Context<'_>,
         fresh: bool,
-        mut f: impl FnMut(Section<'_, S>, &mut Registration<'_>) -> Poll<Option<R>>,
+        mut f: impl FnMut(Section<'_, S>, Registration<'_>) -> Result<Option<R>, Registered>,
     ) -> Poll<Result<&T, R>> {
         let found = self.lock.poll(cx, fresh, |section, registration| {
             let initialized = section.bits.contains(INITIALIZED);
-            guarded(section, |section| f(section, registration)).map(|result| {
+            guarded(section, |section| f(section, registration)).inspect(|result| {
                 assert!(initialized || result.is_some(), "there is no value yet");
-                result
             })
         });
         found.map(|result| match result {
@@ -295,11 +296,10 @@ impl<T, S: Queues, B: Backend> OnceSlot<T, S, B> {
                     if let Some(waiter) = waiter.take() {
                         waits.remove(waiter, section.wakes);
                     }
-                    return Poll::Ready(());
+                    return Ok(());
                 }
                 let waiter = waiter.get_or_insert_with(|| waits.push(location, ()));
-                registration.register(waits.waker(waiter));
-                Poll::Pending
+                Err(registration.register(waits.waker(waiter)))
             })
             .map(|()| self.value())
     }

@@ -587,10 +587,11 @@ impl<B: Backend, X: Beside> Permits<B, X> {
 
     /// Gives no permits any more; whoever waits is told so.
     pub(crate) fn close(&self) {
-        self.lock.broadcast(
-            |queue| &mut queue.waiters,
-            |Section { bits, state, .. }| ((), state.close_in(bits)),
-        );
+        let mut notified = None;
+        self.lock.rounds(|Section { bits, state, wakes }| {
+            let generation = *notified.get_or_insert_with(|| state.close_in(bits));
+            state.waiters.wake_notified(generation, wakes)
+        });
     }
 
     /// Grants what can be granted, in order, and answers whether to go on in
@@ -824,8 +825,7 @@ impl AcquireState {
                             // From now on a release wakes it again.
                             bits.remove(WOKEN);
                         }
-                        registration.register(waiters.waker(waiter));
-                        return Poll::Pending;
+                        return Err(registration.register(waiters.waker(waiter)));
                     }
                     let taken = count(*bits).min(request.most);
                     take(bits, taken);
@@ -848,10 +848,10 @@ impl AcquireState {
                     permits.give_in(bits, state, taken, wakes);
                 }
                 *stage = Stage::DONE;
-                return Poll::Ready(Err(Closed));
+                return Ok(Err(Closed));
             }
             *request = Request::exactly(taken);
-            Poll::Ready(Ok(taken))
+            Ok(Ok(taken))
         });
         if poll.is_ready() {
             self.stage = Stage::DONE;

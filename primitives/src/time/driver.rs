@@ -191,12 +191,14 @@ impl<B: Backend> Timers<B> {
         let registered: Poll<()> = self.inner.lock.poll(cx, false, |section, registration| {
             let state = section.state;
             next = state.wheel.next_pop();
-            if let Some(seat) = &mut state.drivers.seats[seat] {
-                seat.until = next.unwrap_or(u64::MAX);
-                registration.register(&mut seat.waker);
-            }
+            let seat = &mut state.drivers.seats[seat];
+            let seat = seat
+                .as_mut()
+                .expect("a driver has its seat until it is dropped");
+            seat.until = next.unwrap_or(u64::MAX);
+            let registered = registration.register(&mut seat.waker);
             state.drivers.settle();
-            Poll::Pending
+            Err(registered)
         });
         debug_assert!(registered.is_pending());
         match self.inner.source {

@@ -226,7 +226,7 @@ impl<B: Backend> Future for Sleep<B> {
                 if let Stage::Waiting(timer) = core::mem::replace(stage, Stage::Told) {
                     state.remove(timer, section.wakes);
                 }
-                return Poll::Ready(());
+                return Ok(());
             }
             let timer = match *stage {
                 Stage::Waiting(timer) => timer,
@@ -236,8 +236,7 @@ impl<B: Backend> Future for Sleep<B> {
                 }
             };
             *stage = Stage::Waiting(timer);
-            registration.register(&mut state.wheel[timer]);
-            Poll::Pending
+            Err(registration.register(&mut state.wheel[timer]))
         });
         if call {
             timers.call_drivers(deadline);

@@ -179,10 +179,9 @@ impl<B: BlockingBackend> Task<B> {
         self.queue.poll(cx, false, |section, registration| {
             if looks && section.state.scheduled > 0 {
                 section.state.scheduled -= 1;
-                return Poll::Ready(());
+                return Ok(());
             }
-            registration.register(&mut section.state.runner);
-            Poll::Pending
+            Err(registration.register(&mut section.state.runner))
         })
     }
 

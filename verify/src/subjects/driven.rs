@@ -105,11 +105,10 @@ impl<B: BlockingBackend> Hand<B> {
     fn poll_reached(&self, time: u64, cx: &mut Context<'_>) -> Poll<()> {
         self.0.poll(cx, false, |section, registration| {
             if time <= shown(*section.bits) {
-                return Poll::Ready(());
+                return Ok(());
             }
             section.state.at = time;
-            registration.register(&mut section.state.sleeper);
-            Poll::Pending
+            Err(registration.register(&mut section.state.sleeper))
         })
     }
 }

@@ -210,10 +210,9 @@ impl<B: BlockingBackend> Gate<B> {
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Value> {
         self.0.poll(cx, false, |section, registration| {
             match section.state.value.take() {
-                Some(value) => Poll::Ready(value),
+                Some(value) => Ok(value),
                 None => {
-                    registration.register(&mut section.state.waker);
-                    Poll::Pending
+                    Err(registration.register(&mut section.state.waker))
                 }
             }
         })
@@ -254,10 +253,9 @@ impl<B: BlockingBackend> Queue<B> {
     fn poll_pop(&self, cx: &mut Context<'_>) -> Poll<Runnable<B>> {
         self.0.poll(cx, false, |section, registration| {
             match section.state.runnables.pop_front() {
-                Some(runnable) => Poll::Ready(runnable),
+                Some(runnable) => Ok(runnable),
                 None => {
-                    registration.register(&mut section.state.runner);
-                    Poll::Pending
+                    Err(registration.register(&mut section.state.runner))
                 }
             }
         })

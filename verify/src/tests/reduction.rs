@@ -84,11 +84,8 @@ impl<B: BlockingBackend> Shared<B> {
 
     fn poll_wait(&self, who: usize, cx: &mut Context<'_>) -> Poll<usize> {
         self.locks[0].poll(cx, true, |section, registration| match section.bits.get() {
-            0 => {
-                registration.register(&mut section.state[who]);
-                Poll::Pending
-            }
-            count => Poll::Ready(count),
+            0 => Err(registration.register(&mut section.state[who])),
+            count => Ok(count),
         })
     }
 

@@ -1,12 +1,12 @@
-//! P2: only a polling section registers.
+//! P2: only the section of a poll registers.
 // error: E0624
-use std::task::{Context, Waker};
+use std::task::Waker;
 
 use reveille::protocol::Registration;
 
 fn main() {
-    let _cx = Context::from_waker(Waker::noop());
-    let _caller: Option<Registration<'_>> = None;
+    let _spare = None::<Waker>;
+    let _registration: Option<Registration<'_>> = None;
     #[cfg(refused)]
-    let _caller = Registration::new(&_cx, true);
+    let _registration = Registration::new(Waker::noop(), &mut { _spare });
 }
