@@ -37,7 +37,7 @@ fn library() -> &'static Path {
         let library = outputs().join("libreveille.rlib");
         let compiled = rustc()
             .args(["--crate-name", "reveille", "--crate-type", "rlib"])
-            .args(["--check-cfg", "cfg(loom, docsrs)"])
+            .args(["--check-cfg", "cfg(loom, docsrs, test)"])
             .args([
                 "--check-cfg",
                 r#"cfg(feature, values("std", "locations", "loom", "shuttle", "futures-core"))"#,
