@@ -1049,7 +1049,7 @@ fn halves_and_futures_are_a_few_words() {
         assert!(size_of::<Sender<Large, P>>() <= 2 * WORD);
         assert!(size_of::<Receiver<Large, P>>() <= 2 * WORD);
         assert!(size_of::<Option<Receiver<Large, P>>>() <= 2 * WORD);
-        assert!(size_of::<Closed<'_, Large, P>>() <= WORD);
+        assert!(size_of::<Closed<'_, Large, P>>() <= 2 * WORD);
     }
 
     are_small::<Boxed<Native>>();

@@ -5,15 +5,16 @@
 //! [`WordLock`], over loom's atomics: every load and every compare-exchange is
 //! a step, and every ordering counts.
 
+use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
-use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use loom::sync::atomic::AtomicUsize;
 use loom::sync::{Condvar, Mutex};
+use loom::thread::{self, Thread};
 
 use super::stepped::SteppedBits;
-use super::word::{Atomics, ParkingLot, Word, WordLock, ordering};
+use super::word::{Atomics, Word, WordLock, ordering};
 use super::{Backend, BlockingBackend, Cell, Park, RawStateLock, SharedBackend};
 use crate::protocol::Bits;
 
@@ -132,21 +133,22 @@ unsafe impl<T> Cell<T> for LoomCell<T> {
     }
 }
 
-/// loom's atomics, and a parking lot that loom can see.
+/// loom's atomics, and pauses in which other threads run.
 #[derive(Debug)]
 pub struct LoomAtomics;
 
-// SAFETY: the word is one of loom's, with the orderings of `AtomicUsize`, and the lot
-// calls the closure of an unpark once. All threads of a model run on one of the
-// system's, so they may use a cell at once.
+// SAFETY: the word is one of loom's, with the orderings of `AtomicUsize`. All threads
+// of a model run on one of the system's, so they may use a cell at once.
 unsafe impl Atomics for LoomAtomics {
     type Word = LoomAtomicWord;
     type Cell<T> = LoomCell<T>;
-    type ParkingLot = LoomParkingLot;
-    /// None: what a spin could see, the search sees by another order.
-    const SPINS: u32 = 0;
 
-    fn spin(_: u32) {}
+    /// Blocks until a release. A thread that pauses and looks again, and finds the
+    /// word locked, has changed nothing: leaving such looks out leaves out no state,
+    /// and the search ends.
+    fn pause(word: &LoomAtomicWord, _: u32) {
+        word.wait_for_release();
+    }
 }
 
 /// An atomic word of loom's, each load of which is a step that the search sees.
@@ -162,6 +164,15 @@ unsafe impl Atomics for LoomAtomics {
 pub struct LoomAtomicWord {
     word: AtomicUsize,
     steps: AtomicUsize,
+    /// Who holds the lock, and who waits for it. No step: loom does not see it.
+    holder: std::sync::Mutex<Holder>,
+}
+
+/// What a thread that pauses has to know of the lock, beside its word.
+#[derive(Debug, Default)]
+struct Holder {
+    locked: bool,
+    waiting: Vec<Thread>,
 }
 
 impl LoomAtomicWord {
@@ -170,6 +181,38 @@ impl LoomAtomicWord {
         self.steps.fetch_add(1, Ordering::Relaxed);
         &self.word
     }
+
+    /// Lets the threads that wait for a release look again. To be called right after
+    /// the store, with no step between: the lock may be gone by the next one.
+    pub fn released(&self) {
+        let mut holder = self.holder();
+        holder.locked = false;
+        for thread in holder.waiting.drain(..) {
+            thread.unpark();
+        }
+    }
+
+    /// The word is taken. To be called right after the exchange, with no step between.
+    pub fn taken(&self) {
+        self.holder().locked = true;
+    }
+
+    fn wait_for_release(&self) {
+        let mut holder = self.holder();
+        if holder.locked {
+            holder.waiting.push(thread::current());
+            drop(holder);
+            thread::park();
+        } else {
+            drop(holder);
+            // The look before was at an old value. After this, loom shows a newer one.
+            thread::yield_now();
+        }
+    }
+
+    fn holder(&self) -> std::sync::MutexGuard<'_, Holder> {
+        self.holder.lock().expect("no panic while it is held")
+    }
 }
 
 impl Word for LoomAtomicWord {
@@ -177,6 +220,7 @@ impl Word for LoomAtomicWord {
         Self {
             word: AtomicUsize::new(value),
             steps: AtomicUsize::new(0),
+            holder: std::sync::Mutex::default(),
         }
     }
 
@@ -190,16 +234,13 @@ impl Word for LoomAtomicWord {
 
     fn store_release(&self, value: usize) {
         self.word.store(value, Ordering::Release);
+        self.released();
     }
 
     fn lock(&self, old: usize, new: usize) -> Result<usize, usize> {
         self.word
             .compare_exchange_weak(old, new, ordering::LOCK.0, ordering::LOCK.1)
-    }
-
-    fn unlock(&self, old: usize, new: usize) -> Result<usize, usize> {
-        self.word
-            .compare_exchange(old, new, ordering::UNLOCK.0, ordering::UNLOCK.1)
+            .inspect(|_| self.taken())
     }
 
     fn update(&self, old: usize, new: usize) -> Result<usize, usize> {
@@ -207,60 +248,8 @@ impl Word for LoomAtomicWord {
             .compare_exchange_weak(old, new, ordering::UPDATE.0, ordering::UPDATE.1)
     }
 
-    fn mark_parked(&self, old: usize, new: usize) -> Result<usize, usize> {
-        self.word
-            .compare_exchange_weak(old, new, ordering::MARK_PARKED.0, ordering::MARK_PARKED.1)
-    }
-
     fn get_mut<R>(&mut self, f: impl FnOnce(&mut usize) -> R) -> R {
         self.word.with_mut(f)
-    }
-}
-
-/// A parking lot for one word: a queue under a loom mutex. It gives what
-/// `parking_lot_core` promises (`validate` and the unlock's closure run under
-/// the lot's lock, sleepers leave in order) and nothing more.
-#[derive(Debug)]
-pub struct LoomParkingLot {
-    sleepers: Mutex<ParkedThreads>,
-    left: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct ParkedThreads {
-    asleep: VecDeque<usize>,
-    tickets: usize,
-}
-
-impl<W> ParkingLot<W> for LoomParkingLot {
-    fn new() -> Self {
-        Self {
-            sleepers: Mutex::new(ParkedThreads::default()),
-            left: Condvar::new(),
-        }
-    }
-
-    unsafe fn park(&self, _: &W, validate: impl FnOnce() -> bool) {
-        let mut sleepers = self.sleepers.lock().expect("loom's mutex does not poison");
-        if !validate() {
-            return;
-        }
-        let ticket = sleepers.tickets;
-        sleepers.tickets += 1;
-        sleepers.asleep.push_back(ticket);
-        while sleepers.asleep.contains(&ticket) {
-            sleepers = self
-                .left
-                .wait(sleepers)
-                .expect("loom's mutex does not poison");
-        }
-    }
-
-    unsafe fn unpark_one(&self, _: &W, f: impl FnOnce(bool)) {
-        let mut sleepers = self.sleepers.lock().expect("loom's mutex does not poison");
-        sleepers.asleep.pop_front();
-        f(!sleepers.asleep.is_empty());
-        self.left.notify_all();
     }
 }
 

@@ -23,17 +23,15 @@ pub(crate) mod word;
 pub use self::hooked::{Hooks, hooked};
 pub use self::local::{Local, LocalLock};
 #[cfg(any(loom, feature = "loom"))]
-pub use self::loom::{
-    Loom, LoomAtomicWord, LoomAtomics, LoomCell, LoomLock, LoomPark, LoomParkingLot, LoomWord,
-};
+pub use self::loom::{Loom, LoomAtomicWord, LoomAtomics, LoomCell, LoomLock, LoomPark, LoomWord};
 #[cfg(feature = "std")]
-pub use self::native::{Native, StdAtomics, StdPark, StdParkingLot};
+pub use self::native::{Native, StdAtomics, StdPark};
 pub use self::observed::{Observed, ObservedLock, Observer, Passage};
 #[cfg(feature = "shuttle")]
 pub use self::shuttle::{Shuttle, ShuttleLock, ShuttlePark};
-pub use self::spin::{Spin, SpinAtomics, SpinPark, SpinParkingLot};
+pub use self::spin::{Spin, SpinAtomics, SpinPark};
 pub use self::traits::{Backend, BlockingBackend, Cell, Park, RawStateLock, SharedBackend};
-pub use self::word::{Atomics, ParkingLot, Word, WordLock};
+pub use self::word::{Atomics, Word, WordLock};
 
 /// The backend of a primitive that names none: [`Native`] with the feature `std`,
 /// [`Spin`] without it, and `Loom` under `--cfg loom`.

@@ -1,21 +1,19 @@
-//! `Native`: threads that spin briefly, then park.
+//! `Native`: threads, and what they wait on.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use core::time::Duration;
 use std::thread::Thread;
 
-use parking_lot_core::{DEFAULT_PARK_TOKEN, DEFAULT_UNPARK_TOKEN, ParkResult};
-
-use super::word::{Atomics, ParkingLot, WordLock};
+use super::word::{Atomics, WordLock};
 use super::{Backend, BlockingBackend, Park, SharedBackend};
 use crate::protocol::Bits;
 
 /// The backend for threads, and the default.
 ///
 /// The bits live in the lock word, so a section that needs only them is one
-/// compare-exchange. Contended lockers spin briefly, then park through
-/// `parking_lot_core`.
+/// compare-exchange. A thread that finds the lock taken spins briefly, then offers
+/// its processor to others, then sleeps for a moment at a time.
 #[derive(Debug)]
 pub struct Native;
 
@@ -36,73 +34,38 @@ impl BlockingBackend for Native {
 impl Native {
     /// Creates a lock in a constant.
     pub(crate) const fn lock<S>(bits: Bits, state: S) -> WordLock<S, StdAtomics> {
-        WordLock::from_parts(
-            AtomicUsize::new(bits.to_word()),
-            StdParkingLot,
-            UnsafeCell::new(state),
-        )
+        WordLock::from_parts(AtomicUsize::new(bits.to_word()), UnsafeCell::new(state))
     }
 }
 
-/// `std`'s atomics and `parking_lot_core`'s parking.
+/// `std`'s atomics, and pauses that the operating system knows of.
 #[derive(Debug)]
 pub struct StdAtomics;
 
-// SAFETY: the word is an `AtomicUsize`, `parking_lot_core` calls the closure of an
-// unpark once, and the cell is an `UnsafeCell`.
+/// Rounds that only spin: together about as long as a section.
+const SPINS: u32 = 4;
+/// Rounds, spins included, before a thread sleeps: on a busy machine the holder of
+/// the lock has had its turn by then, unless it has a lower priority.
+const YIELDS: u32 = 32;
+/// How long a thread sleeps then: long enough for the holder to run, however low its
+/// priority.
+const SLEEP: Duration = Duration::from_micros(50);
+
+// SAFETY: the word is an `AtomicUsize`, and the cell is an `UnsafeCell`.
 unsafe impl Atomics for StdAtomics {
     type Word = AtomicUsize;
     type Cell<T> = UnsafeCell<T>;
-    type ParkingLot = StdParkingLot;
-    const SPINS: u32 = 10;
 
     #[inline]
-    fn spin(round: u32) {
-        if round < 3 {
+    fn pause(_: &AtomicUsize, round: u32) {
+        if round < SPINS {
             for _ in 0..1 << round {
                 core::hint::spin_loop();
             }
-        } else {
+        } else if round < YIELDS {
             std::thread::yield_now();
-        }
-    }
-}
-
-/// The process-wide parking lot, keyed by the address of the word.
-#[derive(Debug)]
-pub struct StdParkingLot;
-
-impl ParkingLot<AtomicUsize> for StdParkingLot {
-    #[inline]
-    fn new() -> Self {
-        Self
-    }
-
-    unsafe fn park(&self, word: &AtomicUsize, validate: impl FnOnce() -> bool) {
-        // SAFETY: the key is the address of a word that the caller borrows, so
-        // no other use of the lot has it. `validate` neither panics nor uses a lot, by
-        // the caller's promise; nor do the other two: no park has a deadline.
-        let result = unsafe {
-            parking_lot_core::park(
-                core::ptr::from_ref(word) as usize,
-                validate,
-                || {},
-                |_, _| unreachable!("a park without a deadline timed out"),
-                DEFAULT_PARK_TOKEN,
-                None,
-            )
-        };
-        debug_assert!(!matches!(result, ParkResult::TimedOut));
-    }
-
-    unsafe fn unpark_one(&self, word: &AtomicUsize, f: impl FnOnce(bool)) {
-        // SAFETY: the key is as in `park`. The closure neither panics nor uses a lot,
-        // by the caller's promise.
-        unsafe {
-            parking_lot_core::unpark_one(core::ptr::from_ref(word) as usize, |result| {
-                f(result.have_more_threads);
-                DEFAULT_UNPARK_TOKEN
-            });
+        } else {
+            std::thread::sleep(SLEEP);
         }
     }
 }

@@ -1,9 +1,9 @@
-//! `Spin`: for `no_std`. The lock of `Native`, whose lot never sleeps.
+//! `Spin`: for `no_std`. The lock of `Native`, whose pauses only spin.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::word::{Atomics, ParkingLot, WordLock};
+use super::word::{Atomics, WordLock};
 use super::{Backend, BlockingBackend, Park, SharedBackend};
 use crate::protocol::Bits;
 
@@ -30,51 +30,24 @@ impl BlockingBackend for Spin {
 impl Spin {
     /// Creates a lock in a constant.
     pub(crate) const fn lock<S>(bits: Bits, state: S) -> WordLock<S, SpinAtomics> {
-        WordLock::from_parts(
-            AtomicUsize::new(bits.to_word()),
-            SpinParkingLot,
-            UnsafeCell::new(state),
-        )
+        WordLock::from_parts(AtomicUsize::new(bits.to_word()), UnsafeCell::new(state))
     }
 }
 
-/// `core`'s atomics, and no parking.
+/// `core`'s atomics, and pauses that spin.
 #[derive(Debug)]
 pub struct SpinAtomics;
 
-// SAFETY: the word is an `AtomicUsize`, the lot calls the closure of an unpark and does
-// no more, and the cell is an `UnsafeCell`.
+// SAFETY: the word is an `AtomicUsize`, and the cell is an `UnsafeCell`.
 unsafe impl Atomics for SpinAtomics {
     type Word = AtomicUsize;
     type Cell<T> = UnsafeCell<T>;
-    type ParkingLot = SpinParkingLot;
-    /// For ever: `PARKED` is never set.
-    const SPINS: u32 = u32::MAX;
 
     #[inline]
-    fn spin(round: u32) {
+    fn pause(_: &AtomicUsize, round: u32) {
         for _ in 0..1_u32 << round.min(6) {
             core::hint::spin_loop();
         }
-    }
-}
-
-/// A lot in which nobody sleeps.
-#[derive(Debug)]
-pub struct SpinParkingLot;
-
-impl ParkingLot<AtomicUsize> for SpinParkingLot {
-    fn new() -> Self {
-        Self
-    }
-
-    unsafe fn park(&self, _: &AtomicUsize, _: impl FnOnce() -> bool) {
-        // After `SPINS` rounds of looking: look again.
-        core::hint::spin_loop();
-    }
-
-    unsafe fn unpark_one(&self, _: &AtomicUsize, f: impl FnOnce(bool)) {
-        f(false);
     }
 }
 

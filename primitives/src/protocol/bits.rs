@@ -6,8 +6,8 @@ use core::ops::BitOr;
 
 /// The small part of a primitive's state: a few flags, or a count.
 ///
-/// A lock keeps them beside its own two bits, so a section that needs only the
-/// bits can be one compare-exchange. That leaves `usize::BITS - 2` of them.
+/// A lock keeps them beside its own bit, so a section that needs only the
+/// bits can be one compare-exchange. That leaves `usize::BITS - 1` of them.
 ///
 /// # Examples
 ///
@@ -30,8 +30,8 @@ impl Bits {
     /// No bit set.
     pub const EMPTY: Self = Self(0);
 
-    /// The largest value: two bits of a word belong to the lock.
-    pub const MAX: usize = usize::MAX >> 2;
+    /// The largest value: one bit of a word belongs to the lock.
+    pub const MAX: usize = usize::MAX >> 1;
 
     /// Bits of the given value.
     ///
@@ -44,7 +44,7 @@ impl Bits {
     pub const fn new(value: usize) -> Self {
         assert!(
             value <= Self::MAX,
-            "bits above Bits::MAX: two bits of the word belong to the lock"
+            "bits above Bits::MAX: one bit of the word belongs to the lock"
         );
         Self(value)
     }
@@ -106,13 +106,13 @@ impl Bits {
     /// The lock word of an unlocked lock with these bits.
     #[inline]
     pub(crate) const fn to_word(self) -> usize {
-        self.0 << 2
+        self.0 << 1
     }
 
     /// The bits of a lock word.
     #[inline]
     pub(crate) const fn of_word(word: usize) -> Self {
-        Self(word >> 2)
+        Self(word >> 1)
     }
 }
 

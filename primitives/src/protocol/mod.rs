@@ -23,7 +23,7 @@
 //!
 //! | backend | bits and state under | for |
 //! | --- | --- | --- |
-//! | [`Native`](crate::backend::Native) | [`WordLock`](crate::backend::WordLock) over `std`'s atomics, parking through `parking_lot_core` | threads |
+//! | [`Native`](crate::backend::Native) | [`WordLock`](crate::backend::WordLock) over `std`'s atomics | threads |
 //! | [`Spin`](crate::backend::Spin) | [`WordLock`](crate::backend::WordLock) over `core`'s atomics, spinning | `no_std` |
 //! | [`Local`](crate::backend::Local) | two cells, no atomics | one thread |
 //! | `Loom` | `loom::sync::Mutex` | every interleaving of sections |
