@@ -36,7 +36,7 @@ struct Cli {
     #[arg(value_name = "SUBJECT")]
     subjects: Vec<String>,
 
-    /// Run subjects only under this engine: sequential, loom, shuttle or stress
+    /// Run subjects only under this engine: sequential, loom, fibers or stress
     /// (repeatable)
     #[arg(long, value_name = "NAME")]
     engine: Vec<String>,

@@ -227,8 +227,8 @@
 //! | `Steps` | `sequential` | all orders of whole steps, on one thread | `Native`, or any |
 //! | `Sections` | `loom` | all orders of sections | abstract |
 //! | `Accesses` | `loom` | all orders of accesses, with their memory orderings | the real one, over loom's atomics |
-//! | `Exhaustive` | `shuttle` | all orders of sections | abstract |
-//! | `Random`, `Pct` | `shuttle` | drawn, of larger programs | abstract |
+//! | `Exhaustive` | `fibers` | of all orders of sections, one of each class | `Native` |
+//! | `Random`, `Pct` | `fibers` | drawn, of larger programs | `Native` |
 //! | `Threads` | `stress` | as they come, on real threads | `Native`, or any |
 //!
 //! Of orders that differ by an exchange of neighbouring sections on different
@@ -265,7 +265,6 @@
 //! does not hold. The README of the project says at length what a verdict does
 //! not say.
 
-#![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 // The layers, from the bottom to the top; `tests/layers.rs` keeps them so.

@@ -152,7 +152,7 @@ fn unknown_names_are_refused() {
     refuses(&["oneshoot"], "`oneshoot`");
     refuses(&["oneshot", "oneshot/"], "`oneshot/`");
     refuses(&["oneshot/no-such-fault"], "--list");
-    refuses(&["--engine", "miri"], "sequential, loom, shuttle, stress");
+    refuses(&["--engine", "miri"], "sequential, loom, fibers, stress");
     refuses(
         &["--engine", "loom", "--engine", ""],
         "there is no engine ``",
@@ -245,7 +245,7 @@ fn the_list_has_all_that_can_be_asked_for() {
     for name in ["oneshot/plain", "oneshot/check-then-register"] {
         assert!(specimens.contains(&name), "no {name} in {specimens:?}");
     }
-    for engine in ["sequential/", "loom/", "shuttle/", "stress/"] {
+    for engine in ["sequential/", "loom/", "fibers/", "stress/"] {
         assert!(ran.stdout.contains(engine), "no {engine}: {}", ran.stdout);
     }
     for name in subjects.iter().chain(&specimens) {
@@ -329,13 +329,7 @@ const COUNTEREXAMPLE: [&str; 6] = [
 #[test]
 fn results_are_written_for_machines() {
     let file = Scratch::new("results.json");
-    let arguments = [
-        "state-lock",
-        "--engine",
-        "sequential",
-        "--engine",
-        "shuttle",
-    ];
+    let arguments = ["state-lock", "--engine", "sequential", "--engine", "fibers"];
     let ran = verify(&[&arguments[..], &["--json", file.path()]].concat());
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let json = file.json();
@@ -360,9 +354,9 @@ fn results_are_written_for_machines() {
         modes,
         [
             ["sequential", "steps", "complete"],
-            ["shuttle", "exhaustive", "complete"],
-            ["shuttle", "random", "sampled"],
-            ["shuttle", "pct", "sampled"],
+            ["fibers", "exhaustive", "complete"],
+            ["fibers", "random", "sampled"],
+            ["fibers", "pct", "sampled"],
         ]
     );
 }

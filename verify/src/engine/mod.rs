@@ -5,18 +5,20 @@
 //! | `sequential` | `steps` | all orders of whole steps, on one thread |
 //! | `loom` | `sections` | all orders of sections, over the abstract lock |
 //! | `loom` | `accesses` | all orders and orderings of accesses, over the real lock, up to a number of preemptions |
-//! | `shuttle` | `exhaustive` | all orders of sections, depth first |
-//! | `shuttle` | `random`, `pct` | drawn, of larger programs |
+//! | `fibers` | `exhaustive` | of all orders of sections, one of each class |
+//! | `fibers` | `random`, `pct` | drawn, of larger programs |
 //! | `stress` | `threads` | as they come, on real threads over `Native` |
 //!
 //! All of them run the same participants ([`participate`]) in the same
 //! [`Execution`] and have the same judge; an engine decides who goes on when. None
 //! of this depends on the types of the subject, which is [`AnySubject`] here.
 
+mod fiber;
+pub(crate) mod fibers;
 pub(crate) mod loom;
 pub(crate) mod quiet;
+pub(crate) mod search;
 pub(crate) mod sequential;
-pub(crate) mod shuttle;
 pub(crate) mod stress;
 
 use std::any::Any;
@@ -53,6 +55,9 @@ pub(crate) struct Limits {
 #[derive(Debug)]
 pub(crate) struct Explored {
     pub(crate) executions: u64,
+    /// How many of them were equivalent to an earlier one, where the engine knows.
+    #[allow(dead_code, reason = "read by tests")]
+    pub(crate) repeated: u64,
     /// Whether every execution of the engine's kind was run.
     pub(crate) exhausted: bool,
     pub(crate) failure: Option<Failure>,
@@ -76,7 +81,10 @@ pub(crate) struct Job {
     order: Order,
     /// The execution to trace.
     traced: Option<u64>,
+    /// How many executions have begun.
     executions: AtomicU64,
+    /// How many of them have been judged, or have failed before.
+    judged: AtomicU64,
     failure: Mutex<Option<Failure>>,
 }
 
@@ -93,6 +101,7 @@ impl Job {
             order,
             traced,
             executions: AtomicU64::new(0),
+            judged: AtomicU64::new(0),
             failure: Mutex::new(None),
         })
     }
@@ -125,10 +134,27 @@ impl Job {
             .clone()
     }
 
+    /// What has come of it. An execution that has begun and was not judged is a failure:
+    /// nothing is known of it.
     fn explored(&self, exhausted: bool) -> Explored {
+        let (begun, judged) = (self.executions(), self.judged.load(Ordering::Relaxed));
+        if begun != judged && self.failure().is_none() {
+            self.fail(Failure {
+                violation: Violation {
+                    class: Class::Panic,
+                    sentence: format!(
+                        "{begun} executions have begun and {judged} were judged: the engine has \
+                         lost some, so nothing is known of the program"
+                    ),
+                },
+                execution: begun,
+                trace: Vec::new(),
+            });
+        }
         let failure = self.failure();
         Explored {
             executions: self.executions(),
+            repeated: 0,
             exhausted: exhausted && failure.is_none(),
             failure,
         }
@@ -189,6 +215,7 @@ impl Run {
     /// Judges the execution and cleans up after it. The first violation stands,
     /// whatever the cleaning up does.
     pub(crate) fn finish(self: Arc<Self>, remains: Vec<Remains>) -> Result<(), ()> {
+        self.job.judged.fetch_add(1, Ordering::Relaxed);
         self.execution.tear_down();
         if self.execution.violation().is_none()
             && let Err(Violation { class, sentence }) = self.judge()
@@ -197,8 +224,7 @@ impl Run {
         }
         self.execution.check_left_wakers();
         for remains in remains {
-            let last = self.job.participants();
-            drop(self.execution.run(last, || drop(remains)));
+            drop(self.execution.run(|| drop(remains)));
         }
         self.execution.check_leaks();
         Execution::leave();
@@ -300,7 +326,7 @@ async fn perform(
     };
     execution.call(who, role.ops[step.op].leaves, || step.text(role));
     let value = || execution.value(call.value());
-    let mut future = match execution.run(who, || run.job.subject.start(actor, call, &value)) {
+    let mut future = match execution.run(|| run.job.subject.start(actor, call, &value)) {
         Ok(Started::Done(ret)) => return run.returned(who, index, ret),
         Ok(Started::Future(future)) => future,
         Err(Stopped::Quiescent) => return wait_in_vain(execution, who).await,
@@ -343,7 +369,7 @@ async fn perform(
         }
         execution.poll(who);
         polls += 1;
-        let poll = execution.run(who, || {
+        let poll = execution.run(|| {
             let waker = waker.as_ref().expect("there is one while polling");
             future.as_mut().poll(&mut Context::from_waker(waker))
         });
@@ -355,8 +381,8 @@ async fn perform(
             }
             Err(Stopped::Quiescent) => return wait_in_vain(execution, who).await,
             Err(Stopped::WakerPanic | Stopped::Panicked) => {
-                drop(execution.run(who, || drop(future)));
-                drop(execution.run(who, || drop(waker)));
+                drop(execution.run(|| drop(future)));
+                drop(execution.run(|| drop(waker)));
                 return execution.unwound(who);
             }
         }
@@ -367,9 +393,9 @@ async fn perform(
         }
         execution.dropping(who);
     }
-    let dropped = execution.run(who, || drop(future));
+    let dropped = execution.run(|| drop(future));
     // The last of the wakers of this call that the participant itself holds.
-    let waker = execution.run(who, || drop(waker));
+    let waker = execution.run(|| drop(waker));
     match (cancelled, dropped.and(waker)) {
         (true, Ok(())) => execution.cancelled(who),
         (true, Err(_)) => execution.unwound(who),

@@ -9,13 +9,11 @@ thread_local! {
 
 /// Runs `f` without the messages of its panics.
 ///
-/// The hook is set once for the process, after shuttle has set its own, which
-/// it would otherwise put in front of ours.
+/// The hook is set once for the process.
 pub(crate) fn quietly<R>(f: impl FnOnce() -> R) -> R {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let before = std::panic::take_hook();
-        shuttle::check_dfs(|| {}, Some(1));
         std::panic::set_hook(Box::new(move |info| {
             if !QUIET.get() {
                 before(info);

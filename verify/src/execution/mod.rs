@@ -17,7 +17,7 @@
 //! suspended is judged.
 //!
 //! All of this stands under an ordinary mutex that no engine sees. It adds no
-//! scheduling point, and under loom and shuttle, which run one thread at a
+//! scheduling point, and under loom and on fibers, which run one thread at a
 //! time, it is never contended.
 
 pub(crate) mod event;
@@ -55,6 +55,24 @@ pub(crate) trait Threads: Send + Sync {
 
     /// Lets the current or next `park` of a participant return.
     fn unpark(&self, who: usize);
+
+    /// Whether wakes merge until the first section of the poll they lead to. They do in an
+    /// executor that has not begun the poll; an engine that tells sections apart but not the
+    /// beginnings of polls says so here.
+    fn merges_wakes(&self) -> bool {
+        false
+    }
+
+    /// One of a participant's wakers has been called: its number among those of that
+    /// participant.
+    fn woken(&self, _who: usize, _waker: usize) {}
+
+    /// A participant is about to enter a section: others may run before. It may begin a poll
+    /// that one of its wakers has led to.
+    fn approach(&self, _who: usize, _access: Access, _starts: Option<usize>) {}
+
+    /// It has left it, and has changed something if `changed`.
+    fn left(&self, _who: usize, _lock: usize, _changed: bool) {}
 }
 
 /// One execution.
@@ -94,8 +112,10 @@ struct Participant {
     ended: bool,
     /// The latest waker of its current operation has been called.
     woken: bool,
-    /// About to enter a section: where engines of our own switch.
-    poised: Option<Access>,
+    /// It goes on for a wake, and has not entered a section since.
+    starting: bool,
+    /// How many wakers it has had.
+    wakers: usize,
     /// How deep in sections it is.
     sections: usize,
     calls: Vec<CallRecord>,
@@ -107,14 +127,10 @@ struct Participant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Access {
     pub(crate) lock: usize,
+    /// Whether it changes nothing.
     pub(crate) reads: bool,
-}
-
-impl Access {
-    /// Whether the order of the two makes no difference.
-    pub(crate) fn commutes(self, other: Self) -> bool {
-        self.lock != other.lock || (self.reads && other.reads)
-    }
+    /// Whether others are kept out for as long as the section lasts.
+    pub(crate) excludes: bool,
 }
 
 /// What became of one operation, and when.
@@ -222,6 +238,11 @@ struct PanicOfWaker;
 
 /// Unwinds a blocking operation when the execution is quiescent.
 struct UnwindBlocking;
+
+/// Unwinds a participant that cannot go on.
+pub(crate) fn let_go() -> ! {
+    panic_any(UnwindBlocking)
+}
 
 /// What stopped a piece of the subject's code.
 pub(crate) enum Stopped {
@@ -337,15 +358,6 @@ impl Execution {
         self.state().participants[who].ended
     }
 
-    pub(crate) fn poised(&self, who: usize) -> Option<Access> {
-        self.state().participants[who].poised
-    }
-
-    /// Lets a poised participant enter: it is not asked for again.
-    pub(crate) fn admit(&self, who: usize) {
-        self.state().participants[who].poised = None;
-    }
-
     pub(crate) fn declare_quiescent(&self) {
         self.state().quiescent = true;
     }
@@ -384,11 +396,14 @@ impl Execution {
         let call = state.participants[who].calls.len() - 1;
         state.current_call(who).latest_waker = waker;
         state.participants[who].woken = false;
+        state.participants[who].starting = false;
+        state.participants[who].wakers += 1;
         let hooks = Arc::new(ProbeHooks {
             execution: self.clone(),
             owner: who,
             call,
             waker,
+            own: state.participants[who].wakers,
             panics,
         });
         state.wakers.push(WakerRecord {
@@ -479,6 +494,7 @@ impl Execution {
 
     fn suspend_thread(&self, who: usize) -> Resumed {
         let mut state = self.state();
+        state.participants[who].starting = false;
         if !state.participants[who].woken && !state.quiescent {
             state.participants[who].suspended = true;
             state.running -= 1;
@@ -496,6 +512,7 @@ impl Execution {
         let participant = &mut state.participants[who];
         let woken = std::mem::take(&mut participant.woken);
         participant.suspended = false;
+        participant.starting = woken && self.threads.merges_wakes();
         if woken {
             Resumed::Woken
         } else {
@@ -525,6 +542,9 @@ impl Execution {
             return;
         }
         let participant = &mut state.participants[who];
+        if participant.starting {
+            return;
+        }
         participant.woken = true;
         if participant.suspended && !self.stepped {
             participant.suspended = false;
@@ -536,9 +556,8 @@ impl Execution {
 
     /// Runs a piece of the subject's code for a participant, and says what
     /// stopped it.
-    pub(crate) fn run<R>(&self, who: usize, f: impl FnOnce() -> R) -> Result<R, Stopped> {
+    pub(crate) fn run<R>(&self, f: impl FnOnce() -> R) -> Result<R, Stopped> {
         catch_unwind(AssertUnwindSafe(f)).map_err(|panic| {
-            self.state().participants[who].poised = None;
             if panic.is::<PanicOfWaker>() {
                 return Stopped::WakerPanic;
             }
@@ -749,6 +768,8 @@ struct ProbeHooks {
     owner: usize,
     call: usize,
     waker: usize,
+    /// The number of the waker among those of its owner.
+    own: usize,
     panics: Option<Hook>,
 }
 
@@ -771,6 +792,7 @@ impl ProbeHooks {
 
     /// Lets the owner go on, where this is the latest waker of what it does.
     fn wake(&self, mut state: MutexGuard<'_, State>) {
+        self.execution.threads.woken(self.owner, self.own);
         let calls = &mut state.participants[self.owner].calls;
         let current = self.call + 1 == calls.len();
         let call = &mut calls[self.call];
@@ -850,10 +872,17 @@ impl Observer for Probe {
                     seen.push(address);
                     seen.len() - 1
                 });
-            state.participants[who].poised = Some(Access {
+            let access = Access {
                 lock,
                 reads: passage == Passage::Load,
-            });
+                excludes: passage == Passage::With,
+            };
+            let participant = &mut state.participants[who];
+            let starts = participant.starting.then_some(participant.wakers);
+            if state.phase == Phase::Running {
+                drop(state);
+                execution.threads.approach(who, access, starts);
+            }
             (who, lock)
         });
         Visit {
@@ -867,7 +896,7 @@ impl Observer for Probe {
     fn enter(visit: &mut Visit) {
         if let Some(execution) = &visit.execution {
             let mut state = execution.state();
-            state.participants[visit.who].poised = None;
+            state.participants[visit.who].starting = false;
             state.participants[visit.who].sections += 1;
             state.tick(visit.who);
         }
@@ -884,6 +913,15 @@ impl Observer for Probe {
                 before,
                 after,
             });
+            if state.phase == Phase::Running {
+                drop(state);
+                let changed = match passage {
+                    Passage::Load => false,
+                    Passage::Update => before != after,
+                    Passage::With | Passage::Store => true,
+                };
+                execution.threads.left(visit.who, lock, changed);
+            }
         }
     }
 
@@ -920,6 +958,8 @@ impl Observer for Unwatched {
 #[derive(Debug)]
 pub(crate) struct ProbePark {
     who: usize,
+    /// Its number among the wakers of the participant.
+    own: usize,
     execution: ByDebug,
 }
 
@@ -934,9 +974,14 @@ impl std::fmt::Debug for ByDebug {
 impl Park for ProbePark {
     fn new() -> Self {
         let execution = Execution::current().expect("a blocking operation runs in an execution");
-        let who = execution.me(&execution.state());
+        let mut state = execution.state();
+        let who = execution.me(&state);
+        state.participants[who].wakers += 1;
+        let own = state.participants[who].wakers;
+        drop(state);
         Self {
             who,
+            own,
             execution: ByDebug(execution),
         }
     }
@@ -954,6 +999,7 @@ impl Park for ProbePark {
         let owner = self.who;
         state.log(who, || What::Unpark { owner });
         state.check_unlocked(who, || format!("{{{owner}}} was unparked"));
+        execution.threads.woken(owner, self.own);
         execution.resume(state, owner);
     }
 }

@@ -15,7 +15,7 @@ pub(crate) mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reveille::backend::{Loom, LoomWord, Native, Observed, Shuttle};
+use reveille::backend::{Loom, LoomWord, Native, Observed};
 
 use crate::engine::{self, Explored, Failure, Job, Limits};
 use crate::execution::{Probe, Unwatched};
@@ -101,25 +101,24 @@ fn over_backend<F: GenericSubject>(
     participants: usize,
 ) -> Arc<dyn AnySubject> {
     match mode {
-        Mode::Steps => erase(subject.on::<Observed<Native, Probe>>(), participants),
+        Mode::Steps | Mode::Exhaustive | Mode::Random | Mode::Pct => {
+            erase(subject.on::<Observed<Native, Probe>>(), participants)
+        }
         Mode::Sections => erase(subject.on::<Observed<Loom, Probe>>(), participants),
         Mode::Accesses => erase(subject.on::<Observed<LoomWord, Probe>>(), participants),
-        Mode::Exhaustive | Mode::Random | Mode::Pct => {
-            erase(subject.on::<Observed<Shuttle, Probe>>(), participants)
-        }
         Mode::Threads => erase(subject.on::<Observed<Native, Unwatched>>(), participants),
     }
 }
 
 /// Explores one program by the engine of a mode.
 fn explore(mode: Mode, job: &Arc<Job>, limits: Limits) -> Explored {
-    use engine::{loom, sequential, shuttle, stress};
+    use engine::{fibers, loom, sequential, stress};
     match mode {
         Mode::Steps => sequential::explore(job, limits),
         Mode::Sections | Mode::Accesses => loom::explore(job, limits),
-        Mode::Exhaustive => shuttle::explore(job, shuttle::Mode::Exhaustive, limits),
-        Mode::Random => shuttle::explore(job, shuttle::Mode::Random, limits),
-        Mode::Pct => shuttle::explore(job, shuttle::Mode::Pct(3), limits),
+        Mode::Exhaustive => fibers::explore(job, fibers::Mode::Exhaustive, limits),
+        Mode::Random => fibers::explore(job, fibers::Mode::Random, limits),
+        Mode::Pct => fibers::explore(job, fibers::Mode::Pct(3), limits),
         Mode::Threads => stress::explore(job, limits),
     }
 }
@@ -261,7 +260,7 @@ impl Failing<'_> {
                 None => break,
             }
         }
-        if self.mode == Mode::Sections {
+        if matches!(self.mode, Mode::Sections | Mode::Exhaustive) {
             let class = self.failure.violation.class;
             let fewest = (0..4).find_map(|preemptions| {
                 let limits = Limits {

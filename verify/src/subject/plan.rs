@@ -11,15 +11,15 @@ pub enum Engine {
     Sequential,
     /// Every interleaving, with memory orderings.
     Loom,
-    /// Every interleaving of sections, cheaply; larger programs drawn.
-    Shuttle,
+    /// Every interleaving of sections, one of each class; larger programs drawn.
+    Fibers,
     /// Real threads.
     Stress,
 }
 
 impl Engine {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Sequential, Self::Loom, Self::Shuttle, Self::Stress];
+    pub const ALL: [Self; 4] = [Self::Sequential, Self::Loom, Self::Fibers, Self::Stress];
 
     /// Its name.
     #[must_use]
@@ -27,7 +27,7 @@ impl Engine {
         match self {
             Self::Sequential => "sequential",
             Self::Loom => "loom",
-            Self::Shuttle => "shuttle",
+            Self::Fibers => "fibers",
             Self::Stress => "stress",
         }
     }
@@ -42,11 +42,11 @@ pub enum Mode {
     Sections,
     /// `loom` over the real lock: orders and orderings of accesses.
     Accesses,
-    /// `shuttle`: all orders of sections, depth first.
+    /// `fibers`: of all orders of sections, one of each class.
     Exhaustive,
-    /// `shuttle`: drawn schedules of drawn programs.
+    /// `fibers`: drawn schedules of drawn programs.
     Random,
-    /// `shuttle`: drawn programs, schedules by probabilistic concurrency
+    /// `fibers`: drawn programs, schedules by probabilistic concurrency
     /// testing.
     Pct,
     /// `stress`: threads of the system.
@@ -71,7 +71,7 @@ impl Mode {
         match self {
             Self::Steps => Engine::Sequential,
             Self::Sections | Self::Accesses => Engine::Loom,
-            Self::Exhaustive | Self::Random | Self::Pct => Engine::Shuttle,
+            Self::Exhaustive | Self::Random | Self::Pct => Engine::Fibers,
             Self::Threads => Engine::Stress,
         }
     }

@@ -1,5 +1,6 @@
 //! Tests of what is inside; `verify/tests/` has those of what shows outside.
 
+mod deadlock;
 mod dispatch;
 mod engines;
 mod enumeration;

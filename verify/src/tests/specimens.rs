@@ -98,7 +98,7 @@ fn sections_under_loom() {
 }
 
 #[test]
-fn sections_under_shuttle() {
+fn sections_on_fibers() {
     for (name, class, _) in CAUGHT {
         catches(name, Mode::Exhaustive, class);
     }

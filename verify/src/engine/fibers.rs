@@ -1,0 +1,368 @@
+//! Fibers: all orders of sections, one execution of each class; or drawn.
+//!
+//! Participants are coroutines on one thread, over the real lock, which nobody contends
+//! for: a participant gives the thread back where it is about to enter a section, and
+//! enters when it is chosen and the lock is free.
+//!
+//! ```text
+//!            a section is near              chosen
+//!   running ───────────────────▶ poised ──────────────▶ running
+//!      │ pending                            ▲
+//!      └──────────────▶ suspended ── woken ─┘
+//! ```
+//!
+//! Between sections a participant does nothing that another could notice, so whoever is
+//! neither poised nor suspended goes on alone, and the [`Search`] is asked only when
+//! everybody is.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::fiber::{self, Fiber, Pause};
+use super::search::{MOST, Next, Search, Touch, Touches, Wakers};
+use super::{Explored, Failure, Job, Limits, Remains, Run};
+use crate::engine::quiet;
+use crate::execution::{Access, Execution, Threads, let_go, panic_text};
+use crate::subject::verdict::{Class, Violation};
+
+/// How executions are come by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// One of each class.
+    Exhaustive,
+    /// Drawn at each choice.
+    Random,
+    /// Probabilistic concurrency testing, of this depth.
+    Pct(usize),
+}
+
+/// What is known of the participants of the current execution.
+#[derive(Default)]
+struct Stage {
+    /// The one that runs.
+    running: usize,
+    /// What each is about to enter.
+    poised: Vec<Option<Access>>,
+    /// The locks in whose sections somebody is.
+    held: Vec<(usize, usize)>,
+    /// What the current step has touched.
+    touches: Option<Touches>,
+    /// Everybody is to unwind.
+    torn: bool,
+}
+
+impl Stage {
+    fn touch(&mut self, touch: Touch) {
+        if let Some(touches) = &mut self.touches {
+            touches.push(touch);
+        }
+    }
+
+    fn is_free(&self, lock: usize) -> bool {
+        self.held.iter().all(|&(held, _)| held != lock)
+    }
+}
+
+thread_local! {
+    static STAGE: RefCell<Stage> = RefCell::default();
+}
+
+fn stage<R>(f: impl FnOnce(&mut Stage) -> R) -> R {
+    STAGE.with_borrow_mut(f)
+}
+
+/// Participants are fibers of this thread.
+struct Fibers;
+
+impl Threads for Fibers {
+    fn register(&self, _: usize) {}
+
+    fn current(&self) -> usize {
+        stage(|stage| stage.running)
+    }
+
+    /// The engine does not resume a suspended participant.
+    fn park(&self, _: usize) {
+        fiber::suspend();
+    }
+
+    fn unpark(&self, _: usize) {}
+
+    fn merges_wakes(&self) -> bool {
+        true
+    }
+
+    fn woken(&self, who: usize, waker: usize) {
+        stage(|stage| stage.touch(Touch::wake(number(who, waker))));
+    }
+
+    fn approach(&self, who: usize, access: Access, starts: Option<usize>) {
+        loop {
+            let (free, torn) = stage(|stage| (stage.is_free(access.lock), stage.torn));
+            // Whoever unwinds goes on: the panic is the thread's, and all fibers are on it.
+            let unwinding = std::thread::panicking();
+            if torn && !unwinding {
+                stage(|stage| stage.poised[who] = None);
+                let_go();
+            }
+            if unwinding && free {
+                break;
+            }
+            stage(|stage| stage.poised[who] = Some(access));
+            fiber::suspend();
+            if stage(|stage| stage.poised[who].is_none()) {
+                break;
+            }
+        }
+        stage(|stage| {
+            if access.excludes {
+                stage.held.push((access.lock, who));
+            }
+            // An update may turn out to change nothing.
+            stage.touch(Touch::lock(access.lock, access.excludes));
+            if let Some(waker) = starts {
+                stage.touch(Touch::start(number(who, waker)));
+            }
+        });
+    }
+
+    fn left(&self, who: usize, lock: usize, changed: bool) {
+        stage(|stage| {
+            stage.held.retain(|&held| held != (lock, who));
+            if changed {
+                stage.touch(Touch::lock(lock, true));
+            }
+        });
+    }
+}
+
+/// A number for a waker that is the same in every order.
+fn number(who: usize, waker: usize) -> usize {
+    waker * MOST + who
+}
+
+/// Explores one program.
+pub(crate) fn explore(job: &Arc<Job>, mode: Mode, limits: Limits) -> Explored {
+    let mut search = match mode {
+        Mode::Exhaustive if limits.preemptions.is_some() => Search::every(limits.preemptions),
+        Mode::Exhaustive => Search::optimal(Wakers::Registered),
+        Mode::Random => Search::random(limits.seed),
+        Mode::Pct(depth) => Search::pct(limits.seed, depth),
+    };
+    if job.participants() > MOST {
+        job.fail(Failure {
+            violation: Violation {
+                class: Class::Panic,
+                sentence: format!(
+                    "the engine of fibers runs {MOST} participants at most, and there are {}: \
+                     nothing was explored",
+                    job.participants()
+                ),
+            },
+            execution: 0,
+            trace: Vec::new(),
+        });
+        return job.explored(false);
+    }
+    let exhausted = quiet::quietly(|| {
+        loop {
+            if job.failure().is_some() {
+                return false;
+            }
+            if job.executions() == limits.executions {
+                // That was the last one, or there is one more.
+                return mode == Mode::Exhaustive && limits.executions > 0 && !search.begin();
+            }
+            if !search.begin() {
+                return mode == Mode::Exhaustive;
+            }
+            execute(job, &mut search);
+            search.end();
+        }
+    });
+    Execution::leave();
+    if let Some(step) = search.strayed() {
+        job.fail(Failure {
+            violation: Violation {
+                class: Class::WrongResult,
+                sentence: format!(
+                    "the program does not do the same when it is run again: step {} differs, \
+                     so it depends on something that is not the order of sections",
+                    step + 1
+                ),
+            },
+            execution: job.executions(),
+            trace: Vec::new(),
+        });
+    }
+    Explored {
+        repeated: search.repeated(),
+        ..job.explored(exhausted && limits.preemptions.is_none())
+    }
+}
+
+/// The participants of one execution.
+struct Cast {
+    fibers: Vec<Option<Fiber>>,
+    /// What is left of those that have returned.
+    remains: Rc<RefCell<Vec<Option<Remains>>>>,
+    panic: Rc<RefCell<Option<Box<dyn Any + Send>>>>,
+}
+
+impl Cast {
+    fn new(run: &Arc<Run>, bodies: Vec<Remains>) -> Self {
+        let remains: Rc<RefCell<Vec<_>>> = Rc::default();
+        remains.borrow_mut().resize_with(bodies.len(), || None);
+        let panic: Rc<RefCell<Option<_>>> = Rc::default();
+        let mut cast = Self {
+            fibers: Vec::with_capacity(bodies.len()),
+            remains: remains.clone(),
+            panic: panic.clone(),
+        };
+        for (who, body) in bodies.into_iter().enumerate() {
+            let (run, remains, panic) = (run.clone(), remains.clone(), panic.clone());
+            let job = move || {
+                let driven = catch_unwind(AssertUnwindSafe(|| run.drive(who, body)));
+                drop(run);
+                match driven {
+                    Ok(left) => remains.borrow_mut()[who] = Some(left),
+                    Err(payload) => *panic.borrow_mut() = Some(payload),
+                }
+            };
+            stage(|stage| stage.running = who);
+            let (fiber, pause) = Fiber::run(Box::new(job));
+            cast.fibers.push(Some(fiber));
+            cast.paused(who, pause);
+        }
+        cast
+    }
+
+    fn resume(&mut self, who: usize) {
+        stage(|stage| stage.running = who);
+        let fiber = self.fibers[who].as_mut();
+        let pause = fiber.expect("it has not returned").resume();
+        self.paused(who, pause);
+    }
+
+    fn paused(&mut self, who: usize, pause: Pause) {
+        if pause == Pause::Returned
+            && let Some(fiber) = self.fibers[who].take()
+        {
+            fiber.keep();
+        }
+    }
+
+    fn waits(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.fibers.len()).filter(|&who| self.fibers[who].is_some())
+    }
+
+    /// Lets those go on that are neither poised nor suspended.
+    fn settle(&mut self, execution: &Execution) {
+        while let Some(who) = {
+            let mut waits = self.waits();
+            waits.find(|&who| {
+                stage(|stage| stage.poised[who].is_none()) && !execution.is_suspended(who)
+            })
+        } {
+            self.resume(who);
+        }
+    }
+
+    /// Unwinds those that block one another.
+    fn tear(&mut self, execution: &Execution) {
+        execution.declare_quiescent();
+        stage(|stage| stage.torn = true);
+        // Whoever holds what another unwinds through goes first: a round for each.
+        for _ in 0..=self.fibers.len() {
+            let waits: Vec<_> = self.waits().collect();
+            for who in waits {
+                self.resume(who);
+            }
+        }
+        for fiber in self.fibers.iter_mut().filter_map(Option::take) {
+            // It holds a lock through which another unwinds, and can neither go on nor
+            // be unwound.
+            std::mem::forget(fiber);
+        }
+    }
+}
+
+fn execute(job: &Arc<Job>, search: &mut Search) {
+    let participants = job.participants();
+    stage(|stage| {
+        stage.poised.clear();
+        stage.poised.resize(participants, None);
+        stage.held.clear();
+        stage.touches = None;
+        stage.torn = false;
+    });
+    let (run, bodies) = Run::begin(job, Box::new(Fibers), false);
+    let execution = Execution::current().expect("the run has just begun");
+    let mut cast = Cast::new(&run, bodies);
+    let mut current = None;
+    loop {
+        cast.settle(&execution);
+        let (mut able, mut poised) = (0_u32, 0_u32);
+        stage(|stage| {
+            for who in 0..participants {
+                let Some(next) = stage.poised[who] else {
+                    continue;
+                };
+                poised |= 1 << who;
+                able |= u32::from(stage.is_free(next.lock)) << who;
+            }
+        });
+        if able == 0 {
+            if poised != 0 {
+                let sentence = deadlock(poised);
+                execution.violate(Class::Deadlock, sentence);
+                cast.tear(&execution);
+            }
+            break;
+        }
+        let who = search.choose(able, current);
+        current = Some(who);
+        let next = stage(|stage| {
+            stage.touches = Some(Touches::NONE);
+            stage.poised[who].take().expect("it is able")
+        });
+        cast.resume(who);
+        cast.settle(&execution);
+        let touches = stage(|stage| stage.touches.take()).expect("set above");
+        let next = Next {
+            process: who,
+            changes: !next.reads,
+        };
+        search.executed(next, &touches);
+    }
+    if let Some(panic) = cast.panic.borrow_mut().take() {
+        let sentence = panic_text(&*panic);
+        execution.violate(Class::of_panic(&sentence), sentence);
+    }
+    let remains = cast.remains.take().into_iter().flatten().collect();
+    drop(execution);
+    // A failure is found in the job.
+    let _ = run.finish(remains);
+}
+
+/// Who waits for whom.
+fn deadlock(poised: u32) -> String {
+    stage(|stage| {
+        let waits = |who: usize| {
+            let lock = stage.poised[who].map_or(0, |access| access.lock);
+            let holder = stage.held.iter().find(|&&(held, _)| held == lock);
+            let by = match holder {
+                Some(&(_, holder)) if holder == who => "it holds itself".to_owned(),
+                Some(&(_, holder)) => format!("{{{holder}}} holds"),
+                None => "is held".to_owned(),
+            };
+            format!("{{{who}}} waits for lock {}, which {by}", lock + 1)
+        };
+        let blocked = (0..stage.poised.len()).filter(|who| poised >> who & 1 == 1);
+        let blocked: Vec<_> = blocked.map(waits).collect();
+        format!("deadlock: {}", blocked.join("; "))
+    })
+}
