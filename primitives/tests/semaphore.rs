@@ -407,7 +407,7 @@ fn there_are_as_many_as_max_permits_and_no_more<B: Backend>() {
     let message = panic_of(|| drop(strict::<B>(max + 1)));
     assert_eq!(
         message.as_deref(),
-        Some("more permits than a semaphore holds: see MAX_PERMITS")
+        Some("a semaphore holds at most Semaphore::MAX_PERMITS permits")
     );
 }
 
@@ -420,7 +420,7 @@ fn permits_that_overflow_when_given_back_panic_and_change_nothing<B: Backend>() 
     let message = panic_of(|| drop(held));
     assert_eq!(
         message.as_deref(),
-        Some("more permits are released than a semaphore holds")
+        Some("a release makes more permits than Semaphore::MAX_PERMITS")
     );
     assert_eq!(semaphore.available_permits(), max - 1);
     semaphore.add_permits(1);

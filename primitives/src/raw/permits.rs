@@ -3,26 +3,27 @@
 //! ```text
 //!   bits = permits ‖ barges ‖ flags        flags: QUEUED, CLOSED, WOKEN, DEBT
 //!
-//!   acquire ──enough, nobody queued────────▶ taken: one compare-exchange
-//!      │    ──enough, barges < bound────▶ taken, one barge more: likewise
-//!      └──▶ queued ──granted by a release──▶ called, the grant in its entry
+//!   acquire ──enough, queue is empty───────▶ taken: one compare-exchange
+//!      │    ──enough, barges < bound─────────▶ taken, one more barge: likewise
+//!      └──▶ queued ──granted by a release────▶ notified, the grant in its entry
 //!             └──woken as the first (WOKEN), and finds enough─▶ taken
 //! ```
 //!
-//! *Fairness is a bound.* With a bound of 0 a release hands permits to those
-//! who are queued, in order, and nobody barges. With a bound of `K` it leaves
-//! the permits where whoever comes first can take them and wakes the first in
-//! the queue to try; but the first is barged past at most `K` times: then newcomers
-//! queue, and the release hands over. A bound is not a clock, so it can be
-//! checked.
+//! *Fairness is a bound.* With a bound of 0, a release hands its permits to the
+//! waiters in order, and no request barges. With a bound of `K`, a release leaves the
+//! permits free and wakes the first waiter to try for them. Other requests can take
+//! them meanwhile: they barge. If the first waiter has been barged past `K` times, new
+//! requests queue, and the release hands its permits over. A bound is not a clock, so
+//! it can be checked.
 //!
-//! An *urgent* request goes before all others: it is the rest of what its holder
-//! has part of, and whoever waits for all waits for that part too.
+//! A request with *priority* goes before all others. Its holder has part of the
+//! permits already and asks for the rest, and a request for all permits waits for
+//! that part too.
 //!
-//! Invariants: whenever no section is under way, the first in the queue cannot
-//! be granted (there are too few permits), or it has been woken and has not been
-//! polled since (`WOKEN`). Permits in the bits, with those granted and not yet
-//! observed, those held and less the debt, are as many as were ever added.
+//! Invariants: between two sections, the first waiter cannot be granted what it asks
+//! for (too few permits are free), or it has been woken and has not been polled since
+//! (`WOKEN`). The permits that are free, granted but not observed, and held, less the
+//! debt, are as many as were ever added.
 
 use core::task::{Context, Poll};
 
@@ -36,15 +37,15 @@ const QUEUED: Bits = Bits::new(1);
 const CLOSED: Bits = Bits::new(1 << 1);
 /// The first in the queue has been woken and has not been polled since.
 const WOKEN: Bits = Bits::new(1 << 2);
-/// Permits are owed: the next to be released are forgotten.
+/// Permits are owed: those that are released next are forgotten.
 const DEBT: Bits = Bits::new(1 << 3);
 const BARGE: usize = 1 << 4;
-/// The largest bound: what is left of the word is permits.
+/// The largest bound. The rest of the word counts permits.
 const MAX_BARGES: u16 = if usize::BITS < 64 { 0x3ff } else { u16::MAX };
 const BARGES: usize = MAX_BARGES as usize * BARGE;
 const PERMIT: usize = BARGES + BARGE;
 
-/// Permits, with a queue of those who wait for some, and what stands beside them
+/// Permits, the queue of requests that wait for some, and what stands beside them
 /// under the same lock.
 pub struct Permits<B: Backend, X = ()> {
     lock: StateLock<Queue<X>, B>,
@@ -83,10 +84,10 @@ const fn clamp_barges(max_barges: u16) -> u16 {
     }
 }
 
-/// Those who wait for permits, and what stands beside them.
+/// The requests that wait for permits, and what stands beside the permits.
 #[derive(Debug)]
 pub struct Queue<X> {
-    /// With what each asks for, or has been granted.
+    /// Each with what it asks for, or has been granted.
     waiters: Waiters<Request>,
     debt: usize,
     /// What stands beside the permits.
@@ -102,8 +103,7 @@ impl<X> Queue<X> {
         }
     }
 
-    /// In a section: gives no permits any more. The waiters of the generation are
-    /// woken by [`wake_notified`](Self::wake_notified).
+    /// Closes the permits, in a section. The waiters of the generation are woken by [`wake_notified`](Self::wake_notified).
     pub(crate) fn close_in(&mut self, bits: &mut Bits) -> Generation {
         bits.insert(CLOSED);
         none_queued(bits);
@@ -115,7 +115,7 @@ impl<X> Queue<X> {
         self.waiters.wake_notified(generation, wakes)
     }
 
-    /// Takes permits back: what is owed of them is forgotten.
+    /// Takes permits back, and forgets those that are owed.
     fn return_permits(&mut self, bits: &mut Bits, mut permits: usize) {
         if bits.contains(DEBT) {
             let paid = permits.min(self.debt);
@@ -129,8 +129,8 @@ impl<X> Queue<X> {
     }
 }
 
-/// What somebody asks for; with `most` of zero, what he has been granted: who asks
-/// for none never waits.
+/// What a waiter asks for or, if `most` is zero, what it has been granted. The two do
+/// not collide: a request for no permits never waits.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     least: usize,
@@ -138,46 +138,46 @@ pub struct Request {
 }
 
 impl Request {
-    /// Between `least` and `most` permits.
+    /// Asks for at least `least` and at most `most` permits.
     #[inline]
     pub(crate) const fn between(least: usize, most: usize) -> Self {
         Self { least, most }
     }
 
-    /// So many permits, which he has got.
+    /// Records a grant of `permits`.
     #[inline]
     const fn granted(permits: usize) -> Self {
         Self::between(permits, 0)
     }
 
-    /// How many he has got. Who was called without a grant has none: the permits
-    /// are closed.
+    /// Returns how many permits were granted. A waiter that was notified without a
+    /// grant has none: the permits are closed.
     #[inline]
     const fn grant(self) -> usize {
         if self.most == 0 { self.least } else { 0 }
     }
 
-    /// So many permits.
+    /// Asks for `permits`.
     #[inline]
     pub(crate) const fn exactly(permits: usize) -> Self {
         Self::between(permits, permits)
     }
 }
 
-/// No permits will be given any more.
+/// The permits are closed: no more will be granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
-/// Why nothing was given at once.
+/// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// No permits will be given any more.
+    /// The permits are closed.
     Closed,
-    /// There are too few, or others wait for them.
+    /// Too few are free, or other requests wait for them.
     TooFew,
 }
 
-/// Why nothing was given, by the bits found.
+/// Returns why a request was refused, by the bits found.
 fn refused(bits: Bits) -> Refused {
     match bits.contains(CLOSED) {
         true => Refused::Closed,
@@ -185,17 +185,17 @@ fn refused(bits: Bits) -> Refused {
     }
 }
 
-/// The bits of so many permits, to start with.
+/// Returns the bits of new permits.
 #[track_caller]
 const fn start(permits: usize) -> Bits {
     assert!(
         permits <= Bits::MAX / PERMIT,
-        "more permits than a semaphore holds: see MAX_PERMITS"
+        "a semaphore holds at most Semaphore::MAX_PERMITS permits"
     );
     free(permits)
 }
 
-/// The bits of so many permits, which there are: nobody waits for one.
+/// Returns the bits of `permits` that are free, with an empty queue.
 #[inline]
 const fn free(permits: usize) -> Bits {
     Bits::fitting(permits * PERMIT)
@@ -211,19 +211,19 @@ fn barges(bits: Bits) -> usize {
     (bits.get() & BARGES) / BARGE
 }
 
-/// How many permits are free, by the bits.
+/// Returns how many permits are free, by the bits.
 #[inline]
 pub(crate) fn free_in(bits: Bits) -> usize {
     count(bits)
 }
 
-/// Whether the permits are closed, by the bits.
+/// Returns `true` if the permits are closed, by the bits.
 #[inline]
 pub(crate) fn closed_in(bits: Bits) -> bool {
     bits.contains(CLOSED)
 }
 
-/// Whether requests are queued, by the bits.
+/// Returns `true` if requests are queued, by the bits.
 #[inline]
 pub(crate) fn queued_in(bits: Bits) -> bool {
     bits.contains(QUEUED)
@@ -235,13 +235,13 @@ pub(crate) fn set_free(bits: &mut Bits, permits: usize) {
     *bits = Bits::fitting(bits.get() % PERMIT + permits * PERMIT);
 }
 
-/// Panics rather than wraps: by adding permits while others are out, there can
-/// be more than fit.
+/// Gives permits back. Permits can be added while others are held, so there can be
+/// more than fit: that panics, and does not wrap.
 #[inline]
 fn give(bits: &mut Bits, permits: usize) {
     assert!(
         permits <= Bits::MAX / PERMIT - count(*bits),
-        "more permits are released than a semaphore holds"
+        "a release makes more permits than Semaphore::MAX_PERMITS"
     );
     *bits = Bits::fitting(bits.get() + permits * PERMIT);
 }
@@ -251,7 +251,7 @@ fn take(bits: &mut Bits, permits: usize) {
     *bits = Bits::fitting(bits.get() - permits * PERMIT);
 }
 
-/// The queue has another first: nobody has barged past it, and it is not woken.
+/// Another waiter is the first: it has not been barged past, and is not woken.
 #[inline]
 fn new_first(bits: &mut Bits) {
     *bits = bits.without(Bits::new(BARGES | WOKEN.get()));
@@ -264,7 +264,7 @@ fn none_queued(bits: &mut Bits) {
     new_first(bits);
 }
 
-/// One barge more, of which there are fewer than the bound.
+/// Counts a barge. There have been fewer than the bound.
 #[inline]
 fn barge(bits: &mut Bits) {
     *bits = Bits::fitting(bits.get() + BARGE);
@@ -281,11 +281,11 @@ impl Permits<DefaultBackend> {
     }
 }
 
-/// Names the bits of permits, for people.
+/// Writes what the bits of permits mean.
 ///
 /// # Errors
 ///
-/// Those of writing.
+/// Returns the error of the writer.
 pub fn describe_permits(bits: Bits, f: &mut dyn core::fmt::Write) -> core::fmt::Result {
     write!(f, "{} free", count(bits))?;
     if barges(bits) > 0 {
@@ -305,11 +305,11 @@ pub fn describe_permits(bits: Bits, f: &mut dyn core::fmt::Write) -> core::fmt::
 }
 
 impl<B: Backend> Permits<B> {
-    /// So many permits, over any backend.
+    /// Creates permits over any backend.
     ///
     /// # Panics
     ///
-    /// Panics where there are more than [`MAX`](Self::MAX).
+    /// Panics if `permits` is more than [`MAX`](Self::MAX).
     #[track_caller]
     pub(crate) fn new_in(permits: usize, max_barges: u16) -> Self {
         Self::with_beside_in(permits, max_barges, ())
@@ -317,7 +317,7 @@ impl<B: Backend> Permits<B> {
 }
 
 impl<B: Backend, X: Beside> Permits<B, X> {
-    /// The most permits there can be.
+    /// The largest number of permits.
     pub const MAX: usize = Bits::MAX / PERMIT;
 
     /// What keeps a release from being an update of the bits.
@@ -326,11 +326,11 @@ impl<B: Backend, X: Beside> Permits<B, X> {
         true => Bits::new(QUEUED.get() | DEBT.get() | CLOSED.get()),
     };
 
-    /// So many permits with `beside` beside them, over any backend.
+    /// Creates permits with `beside` beside them, over any backend.
     ///
     /// # Panics
     ///
-    /// Panics if there are more than [`MAX`](Self::MAX).
+    /// Panics if `permits` is more than [`MAX`](Self::MAX).
     #[track_caller]
     pub(crate) fn with_beside_in(permits: usize, max_barges: u16, beside: X) -> Self {
         Self {
@@ -339,17 +339,17 @@ impl<B: Backend, X: Beside> Permits<B, X> {
         }
     }
 
-    /// The lock of the permits and of what stands beside them.
+    /// Returns the lock of the permits and of what stands beside them.
     #[inline]
     pub(crate) const fn lock(&self) -> &StateLock<Queue<X>, B> {
         &self.lock
     }
 
-    /// In a section: takes a permit if one is free and no waiter is queued.
+    /// Takes a permit, in a section, if one is free and the queue is empty.
     ///
     /// # Errors
     ///
-    /// The bits found.
+    /// Returns the bits found.
     #[inline]
     pub(crate) fn take_one(bits: &mut Bits) -> Result<(), Bits> {
         if bits.intersects(QUEUED | CLOSED) || count(*bits) == 0 {
@@ -359,8 +359,8 @@ impl<B: Backend, X: Beside> Permits<B, X> {
         Ok(())
     }
 
-    /// In a section: gives permits to the queue, and otherwise leaves them free.
-    /// Grants at most one request where each is for one at least, and `permits` is one.
+    /// Gives permits, in a section, to the queue, and leaves the rest free. It grants
+    /// at most one request if `permits` is one and each request is for one at least.
     #[inline]
     pub(crate) fn give_in(
         &self,
@@ -373,7 +373,7 @@ impl<B: Backend, X: Beside> Permits<B, X> {
         self.assign(bits, state, wakes)
     }
 
-    /// How many are there to be taken.
+    /// Returns how many permits are free.
     pub(crate) fn available(&self) -> usize {
         count(self.lock.load())
     }
@@ -382,8 +382,8 @@ impl<B: Backend, X: Beside> Permits<B, X> {
         self.lock.load().contains(CLOSED)
     }
 
-    /// How many wait, and how many have been granted permits and not been polled
-    /// since.
+    /// Returns how many requests wait, and how many have been granted permits and not
+    /// been polled since.
     pub(crate) fn waiting(&self) -> (usize, usize) {
         self.lock.with(|section| {
             (
@@ -393,7 +393,7 @@ impl<B: Backend, X: Beside> Permits<B, X> {
         })
     }
 
-    /// Where each who waits began to.
+    /// Returns where each waiter began to wait.
     #[cfg(feature = "locations")]
     pub(crate) fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
         self.lock.with(|section| section.state.waiters.locations())
@@ -406,20 +406,20 @@ impl<B: Backend, X: Beside> Permits<B, X> {
             .or_else(|found| self.barge(found, request))
     }
 
-    /// As [`try_acquire`](Self::try_acquire), for all permits there are.
+    /// Takes all permits without waiting: one compare-exchange.
     #[inline]
     pub(crate) fn try_acquire_all(&self, all: usize) -> Result<usize, Refused> {
         self.acquire_all_free(all)
             .or_else(|found| self.barge(found, Request::exactly(all)))
     }
 
-    /// As [`try_acquire`](Self::try_acquire), so many before all others.
+    /// Takes permits without waiting, before all other requests.
     pub(crate) fn try_acquire_priority(&self, permits: usize) -> Result<usize, Refused> {
         self.barge_slow(Request::exactly(permits), true)
             .map_err(refused)
     }
 
-    /// Takes permits that nobody waits for, or answers with the bits found.
+    /// Takes permits if the queue is empty, or returns the bits found.
     #[inline]
     fn acquire_free(&self, Request { least, most }: Request) -> Result<usize, Bits> {
         let taken = |bits: Bits| count(bits).min(most);
@@ -430,16 +430,15 @@ impl<B: Backend, X: Beside> Permits<B, X> {
         result.map(taken)
     }
 
-    /// Takes all permits there are, if they are there, and nobody waits, and
-    /// nothing else is the case, or answers with the bits found: one
-    /// compare-exchange, without a look before.
+    /// Takes all permits if they are free and no flag is set, or returns the bits
+    /// found: one compare-exchange, without a load before it.
     #[inline]
     fn acquire_all_free(&self, all: usize) -> Result<usize, Bits> {
         self.lock.exchange(free(all), Bits::EMPTY).map(|()| all)
     }
 
-    /// Takes permits without waiting, whoever else waits for some, as far as the
-    /// bound allows; does not try where the bits found tell that it is in vain.
+    /// Takes permits past the waiters, as far as the bound allows. It does not try if
+    /// the bits found show that too few are free.
     #[inline]
     fn barge(&self, found: Bits, request: Request) -> Result<usize, Refused> {
         let result = match count(found) < request.least {
@@ -461,8 +460,8 @@ impl<B: Backend, X: Beside> Permits<B, X> {
         result.map(|_| taken)
     }
 
-    /// Gives back all permits there are: one compare-exchange, where nobody waits
-    /// for them, without a look before.
+    /// Gives all permits back: one compare-exchange, without a load before it, if the
+    /// queue is empty.
     #[inline]
     pub(crate) fn release_all(&self, all: usize) {
         if let Err(found) = self.lock.exchange(Bits::EMPTY, free(all)) {
@@ -470,7 +469,7 @@ impl<B: Backend, X: Beside> Permits<B, X> {
         }
     }
 
-    /// What somebody who is not queued takes, if anything.
+    /// Takes permits for a request that is not queued, and returns how many.
     fn try_assign(&self, bits: &mut Bits, request: Request, priority: bool) -> Option<usize> {
         let queued = bits.contains(QUEUED);
         let free = count(*bits);
@@ -480,7 +479,7 @@ impl<B: Backend, X: Beside> Permits<B, X> {
         let taken = free.min(request.most);
         if queued && taken > 0 && !priority {
             if barges(*bits) >= usize::from(self.max_barges) {
-                // Whoever is content with none has none, and need not queue.
+                // A request that is content with none gets none, and need not queue.
                 return (request.least == 0).then_some(0);
             }
             barge(bits);
@@ -489,11 +488,11 @@ impl<B: Backend, X: Beside> Permits<B, X> {
         Some(taken)
     }
 
-    /// Gives permits back, to whoever waits for them.
+    /// Gives permits back, to the waiters if there are any.
     #[inline]
     pub(crate) fn release(&self, permits: usize) {
         let released = self.lock.update(|bits| {
-            // More than fit are told of by the slow path.
+            // The slow path panics if there are more than fit.
             let free = !bits.intersects(Self::SLOW) && permits <= Self::MAX - count(bits);
             free.then(|| Bits::fitting(bits.get() + permits * PERMIT))
         });
@@ -504,7 +503,7 @@ impl<B: Backend, X: Beside> Permits<B, X> {
         }
     }
 
-    /// Gives back permits that somebody waits for, as far as the bits found tell.
+    /// Gives permits back if requests wait for them, as far as the bits found show.
     #[cold]
     #[inline(never)]
     fn release_slow(&self, found: Bits, permits: usize) {
@@ -526,8 +525,8 @@ impl<B: Backend, X: Beside> Permits<B, X> {
         });
     }
 
-    /// Whether what is released stays where it is: nobody waits for it, or
-    /// whoever is first has been told.
+    /// Returns `true` if released permits stay free: the queue is empty, or its first
+    /// waiter has been woken for them.
     fn keeps(&self, bits: Bits) -> bool {
         !bits.intersects(Self::SLOW)
             || (bits.contains(QUEUED | WOKEN)
@@ -539,7 +538,8 @@ impl<B: Backend, X: Beside> Permits<B, X> {
     ///
     /// # Errors
     ///
-    /// Nothing has been added where there would be more than [`MAX`](Self::MAX).
+    /// Returns how many are free, and has added none, if there would be more than
+    /// [`MAX`](Self::MAX).
     pub(crate) fn add(&self, permits: usize) -> Result<(), usize> {
         let mut added = Some(permits);
         let mut refused = None;
@@ -558,7 +558,7 @@ impl<B: Backend, X: Beside> Permits<B, X> {
         refused.map_or(Ok(()), Err)
     }
 
-    /// Takes permits out of use, as many as are there up to `permits`.
+    /// Takes up to `permits` that are free out of use, and returns how many.
     pub(crate) fn forget(&self, permits: usize) -> usize {
         let mut forgotten = 0;
         let result = self.lock.update(|bits| {
@@ -571,8 +571,7 @@ impl<B: Backend, X: Beside> Permits<B, X> {
         forgotten
     }
 
-    /// Takes permits out of use, and those that are not there as soon as they
-    /// are released.
+    /// Takes permits out of use. Those that are held now leave when they are released.
     pub(crate) fn shrink(&self, permits: usize) {
         self.lock.with(|section| {
             let Section { bits, state, .. } = section;
@@ -585,7 +584,7 @@ impl<B: Backend, X: Beside> Permits<B, X> {
         });
     }
 
-    /// Gives no permits any more; whoever waits is told so.
+    /// Closes the permits, and wakes all waiters.
     pub(crate) fn close(&self) {
         let mut notified = None;
         self.lock.rounds(|Section { bits, state, wakes }| {
@@ -594,8 +593,8 @@ impl<B: Backend, X: Beside> Permits<B, X> {
         });
     }
 
-    /// Grants what can be granted, in order, and answers whether to go on in
-    /// another section: more wakers are due than one lets go.
+    /// Grants what can be granted, in order. Returns `true` if another section has to
+    /// follow, because more wakers are due than fit in a list.
     #[inline]
     fn assign(&self, bits: &mut Bits, state: &mut Queue<X>, wakes: &mut WakeList) -> bool {
         let more = match state.waiters.is_empty() {
@@ -654,8 +653,8 @@ impl<B: Backend, X: Beside> core::fmt::Debug for Permits<B, X> {
     }
 }
 
-/// Somebody who wants permits: what they are, he says at each call, and always
-/// the same.
+/// The state of a future that acquires permits. The future passes the same permits and
+/// request to each call.
 #[derive(Debug)]
 pub struct AcquireState {
     stage: Stage,
@@ -668,10 +667,10 @@ struct Stage(Waiter);
 
 impl Stage {
     const CREATED: Self = Self(Waiter::sentinel(0));
-    /// Created, for an urgent request.
+    /// Created, with priority.
     const PRIORITY: Self = Self(Waiter::sentinel(3));
-    /// It has them, as many as the request says now. Seen from outside only where
-    /// a waker panicked as it was dropped, after the section that took them (P8).
+    /// It has the permits, as many as the request says now. Seen outside of a poll only
+    /// if a waker panicked in its drop, after the section that took the permits (P8).
     const TAKEN: Self = Self(Waiter::sentinel(1));
     const DONE: Self = Self(Waiter::sentinel(2));
 }
@@ -686,8 +685,8 @@ impl AcquireState {
         }
     }
 
-    /// Somebody whose request goes before all others, whoever came first. There is
-    /// one such at a time.
+    /// Creates the state of a request that goes before all others. There is at most one
+    /// of them at a time.
     #[cfg_attr(feature = "locations", track_caller)]
     #[inline]
     pub(crate) const fn with_priority() -> Self {
@@ -697,14 +696,14 @@ impl AcquireState {
         }
     }
 
-    /// Where it was asked for.
+    /// Returns where the request was made.
     #[inline]
     pub(crate) const fn location(&self) -> CallerLocation {
         self.location
     }
 
-    /// Takes permits that nobody waits for, if it has not been polled; or answers
-    /// with the bits found, for [`poll`](Self::poll).
+    /// Takes permits if the queue is empty and the future has not been polled before.
+    /// Otherwise returns the bits found, for [`poll`](Self::poll).
     #[inline]
     pub(crate) fn try_start<B: Backend, X: Beside>(
         &self,
@@ -717,7 +716,7 @@ impl AcquireState {
         }
     }
 
-    /// As [`starts`](Self::try_start), for all permits there are.
+    /// Takes all permits, under the same conditions as [`try_start`](Self::try_start).
     #[inline]
     pub(crate) fn try_start_all<B: Backend, X: Beside>(
         &self,
@@ -730,9 +729,8 @@ impl AcquireState {
         }
     }
 
-    /// Polls for the permits, which were not to be had at once: it did not
-    /// [start](Self::try_start), and found these bits. Ready once; it is not polled
-    /// after that.
+    /// Polls for the permits after [`try_start`](Self::try_start) has found `found`.
+    /// The future is not polled again after it was ready.
     #[inline]
     pub(crate) fn poll<B: Backend, X: Beside>(
         &mut self,
@@ -792,7 +790,7 @@ impl AcquireState {
         poll
     }
 
-    /// Takes what it has been granted, or what it has been woken for.
+    /// Takes what the waiter has been granted, or what it has been woken for.
     #[inline(never)]
     fn next_poll<B: Backend, X: Beside>(
         &mut self,
@@ -805,7 +803,7 @@ impl AcquireState {
                 self.stage = Stage::DONE;
                 return Poll::Ready(Ok(request.least));
             }
-            // Refused, in a poll that a waker's panic ended (P8).
+            // Refused, in a poll that a panic of a waker ended (P8).
             Stage::DONE => return Poll::Ready(Err(Closed)),
             _ => {}
         }
@@ -839,8 +837,8 @@ impl AcquireState {
             let Stage(waiter) = core::mem::replace(stage, Stage::TAKEN);
             waiters.remove(waiter, wakes);
             if !notified {
-                // One is woken at most, since whoever barges is not the first
-                // and the bound is not zero: there is no second round.
+                // With a bound of zero only a release grants. So the bound is above
+                // zero here, at most one waiter is woken, and there is no second round.
                 permits.assign(bits, state, wakes);
             } else if taken == 0 || X::SEES_CLOSED && bits.contains(CLOSED) {
                 if taken > 0 {
@@ -859,7 +857,7 @@ impl AcquireState {
         poll
     }
 
-    /// Gives up: leaves the queue, and hands on what it was granted.
+    /// Leaves the queue, and hands on what was granted.
     #[inline]
     pub(crate) fn cancel<B: Backend, X: Beside>(
         &mut self,
