@@ -9,6 +9,7 @@
 //! | [`ThreadPool`] | several threads, which steal from one another |
 //! | [`Simulation`] | one thread, an order drawn from a seed, and virtual time |
 //! | [`Threads`] | the executor without a scheduler: a thread for each task |
+//! | [`coming_from_tokio`] | what becomes of each item of `tokio::sync`, `tokio::time` and `tokio::task` |
 //! | [`task`] | how a spawned task is joined and aborted, and how it fails |
 //!
 //! ```
@@ -45,6 +46,8 @@
 mod block_on;
 mod blocking;
 mod catch_panic;
+#[doc = include_str!("coming_from_tokio.md")]
+pub mod coming_from_tokio {}
 mod context;
 mod executor;
 #[cfg(feature = "futures")]
