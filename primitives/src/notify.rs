@@ -1,9 +1,8 @@
-//! Wakes one task, or all of them, without a value.
+//! Notifies one task, or all that wait, of an event.
 //!
-//! A [`Notify`] is a place to wait for an event. [`notify_one`] lets one task
-//! go on; where none waits, it leaves a *permit*, and the next to wait goes on
-//! at once. [`notify_waiters`] lets everybody go on who waits now, and leaves
-//! nothing.
+//! A [`Notify`] carries no value. [`notify_one`] wakes one waiting task. If no task
+//! waits, it stores a *permit*, and the next call of [`notified`] completes at once.
+//! [`notify_waiters`] wakes all tasks that wait now, and stores no permit.
 //!
 //! ```
 //! use reveille::Notify;
@@ -11,31 +10,32 @@
 //! # reveille_executor::block_on(async {
 //! let notify = Notify::new();
 //! notify.notify_one();
-//! notify.notified().await; // takes the permit that was left
+//! notify.notified().await; // consumes the stored permit
 //! # });
 //! ```
 //!
 //! # States
 //!
-//! The bits hold the permit, whether anybody is queued, and how often
-//! `notify_waiters` has been called. A wait remembers that number from its
-//! creation:
+//! The bits hold the permit, whether the queue is empty, and the number of calls of
+//! `notify_waiters` so far. A wait stores that number when it is created. If the
+//! number differs at its first poll, a call has come in between, and the wait is done.
 //!
 //! ```text
 //!            first poll                 notify_one, notify_last
 //!   created ────────────▶ queued ───────────────────────────────▶ granted ──▶ done
 //!      │                    │  notify_waiters: the number differs                ▲
 //!      └────────────────────┴────────────────────────────────────────────────────┘
-//!        (or, at the first poll, the permit)
+//!        (or, at the first poll, by the permit)
 //! ```
 //!
-//! Invariant: a permit is left only where nobody is queued, and a wait that is
-//! dropped after it was granted by `notify_one` or `notify_last` hands the grant
-//! on in the same way.
+//! Invariant: a permit is stored only while the queue is empty. A wait that was
+//! granted by `notify_one` or `notify_last` and is dropped before it was polled again
+//! hands the grant on, by the same strategy.
 //!
 //! Differences from `tokio::sync::Notify`: `new` is `const`; futures are `Unpin`;
 //! [`wait_until`], [`new_in`], [`waiting`] and [`granted`] are additions.
 //!
+//! [`notified`]: Notify::notified
 //! [`notify_one`]: Notify::notify_one
 //! [`notify_waiters`]: Notify::notify_waiters
 //! [`wait_until`]: Notify::wait_until
@@ -59,12 +59,12 @@ use crate::raw::Locations;
 
 const PERMIT: Bits = Bits::new(1);
 const QUEUED: Bits = Bits::new(1 << 1);
-/// Nothing is left where nobody waits: what a [`Condvar`](crate::Condvar) is of.
+/// No permit is ever stored: a [`Condvar`](crate::Condvar) stands on this.
 const NO_PERMIT: Bits = Bits::new(1 << 2);
-/// The number of calls of `notify_waiters` stands above the flags.
+/// The number of calls of `notify_waiters` is counted above the flags.
 const CALL: usize = 1 << 3;
 
-/// Lets tasks wait for an event, and lets them go on.
+/// Notifies tasks of an event. See the [module](self).
 ///
 /// # Examples
 ///
@@ -87,13 +87,13 @@ pub struct Notify<B: Backend = DefaultBackend> {
 /// What a queued wait has been given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Grant {
-    /// Nothing; or all were called at once, which needs no handing on.
+    /// Nothing, or it was notified with all others, which is not handed on.
     None,
-    /// It was called alone: as the first, or as the last.
+    /// It was notified alone, as the first or as the last of the queue.
     One(Strategy),
 }
 
-/// Which end of the queue.
+/// Which end of the queue is notified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Strategy {
     Fifo,
@@ -102,7 +102,7 @@ enum Strategy {
 
 #[cfg(not(loom))]
 impl Notify {
-    /// A notify without a permit.
+    /// Creates a `Notify` without a permit.
     ///
     /// # Examples
     ///
@@ -116,7 +116,7 @@ impl Notify {
         Self::const_new()
     }
 
-    /// A notify without a permit, in a constant: the same as [`new`](Self::new).
+    /// Creates a `Notify` without a permit. It is the same as [`new`](Self::new).
     ///
     /// # Examples
     ///
@@ -130,7 +130,7 @@ impl Notify {
         Self::of(Bits::EMPTY)
     }
 
-    /// One that leaves no permits, in a constant.
+    /// Creates a `Notify` that stores no permits, in a constant.
     pub(crate) const fn const_without_permit() -> Self {
         Self::of(NO_PERMIT)
     }
@@ -144,14 +144,14 @@ impl Notify {
 
 #[cfg(loom)]
 impl Notify {
-    /// A notify without a permit.
+    /// Creates a `Notify` without a permit.
     pub fn new() -> Self {
         Self::new_in()
     }
 }
 
 impl<B: Backend> Notify<B> {
-    /// A notify without a permit, over any backend.
+    /// Creates a `Notify` without a permit, over any backend.
     ///
     /// # Examples
     ///
@@ -159,7 +159,7 @@ impl<B: Backend> Notify<B> {
     /// use reveille::{Notify, backend::Local};
     ///
     /// # reveille_executor::block_on(async {
-    /// let notify = Notify::<Local>::new_in(); // of one thread
+    /// let notify = Notify::<Local>::new_in(); // for one thread
     /// notify.notify_one();
     /// notify.notified().await;
     /// # });
@@ -171,24 +171,26 @@ impl<B: Backend> Notify<B> {
         }
     }
 
-    /// One that leaves no permits, over any backend.
+    /// Creates a `Notify` that stores no permits, over any backend.
     pub(crate) fn without_permit_in() -> Self {
         Self {
             lock: StateLock::new_in(NO_PERMIT, Waiters::new()),
         }
     }
 
-    /// Waits to be notified.
+    /// Waits for a notification.
     ///
-    /// The wait is covered by [`notify_waiters`](Self::notify_waiters) from this
-    /// call on, polled or not; for [`notify_one`](Self::notify_one) it takes its
-    /// place in the queue at its first poll, or by
-    /// [`enable`](Notified::enable).
+    /// If a permit is stored, the future consumes it and completes at its first poll.
+    /// Otherwise it takes its place in the queue at the first poll, or at a call of
+    /// [`enable`](Notified::enable). A call of
+    /// [`notify_waiters`](Self::notify_waiters) completes every future that exists at
+    /// that moment, polled or not.
     ///
     /// # Cancel safety
     ///
-    /// A wait that is dropped loses its place in the queue. Was it notified
-    /// alone and has not seen it, the notification goes on to the next.
+    /// Dropping the future gives up its place in the queue. If it was notified by
+    /// [`notify_one`](Self::notify_one) or [`notify_last`](Self::notify_last) and has
+    /// not been polled since, the notification passes to another waiter.
     ///
     /// # Examples
     ///
@@ -207,7 +209,7 @@ impl<B: Backend> Notify<B> {
         self.notified_at(CallerLocation::capture())
     }
 
-    /// As [`notified`](Self::notified), as one that began at `location`.
+    /// Waits as [`notified`](Self::notified) does, with the location of another wait.
     pub(crate) fn notified_at(&self, location: CallerLocation) -> Notified<'_, B> {
         Notified {
             notify: self,
@@ -215,7 +217,7 @@ impl<B: Backend> Notify<B> {
         }
     }
 
-    /// Waits to be notified, holding on to the notify.
+    /// Waits for a notification. The future owns its `Notify`, through the `Arc`.
     ///
     /// # Cancel safety
     ///
@@ -242,12 +244,12 @@ impl<B: Backend> Notify<B> {
         }
     }
 
-    /// Waits until `predicate` holds. It is asked now, and again each time the
-    /// notify lets the wait go on.
+    /// Waits until `predicate` returns `true`. The future calls it at its first poll
+    /// and after each notification.
     ///
-    /// Whoever changes what the predicate looks at notifies afterwards. That is
-    /// all there is to get right: the wait begins before the predicate is asked,
-    /// so that no notification falls between the two.
+    /// Code that changes what the predicate reads has to notify afterwards. No
+    /// notification is missed: the future registers its wait before it calls the
+    /// predicate.
     ///
     /// # Cancel safety
     ///
@@ -255,7 +257,7 @@ impl<B: Backend> Notify<B> {
     ///
     /// # Panics
     ///
-    /// Where `predicate` does; the next poll asks it again.
+    /// The poll panics if `predicate` does. The next poll calls it again.
     ///
     /// # Examples
     ///
@@ -282,8 +284,10 @@ impl<B: Backend> Notify<B> {
         }
     }
 
-    /// Lets the task go on that has waited longest. Where none waits, leaves a
-    /// permit for the next that does; there is never more than one.
+    /// Notifies the task that has waited longest.
+    ///
+    /// If no task waits, the call stores a permit for the next call of
+    /// [`notified`](Self::notified). At most one permit is stored.
     ///
     /// # Examples
     ///
@@ -302,8 +306,10 @@ impl<B: Backend> Notify<B> {
         self.notify(Strategy::Fifo);
     }
 
-    /// Lets the task go on that has come last, and otherwise is
-    /// [`notify_one`](Self::notify_one).
+    /// Notifies the task that began to wait last.
+    ///
+    /// If no task waits, the call stores a permit, as [`notify_one`](Self::notify_one)
+    /// does.
     ///
     /// # Examples
     ///
@@ -321,7 +327,10 @@ impl<B: Backend> Notify<B> {
         self.notify(Strategy::Lifo);
     }
 
-    /// Lets all tasks go on whose waits exist now. Leaves no permit.
+    /// Notifies all tasks that wait now, and stores no permit.
+    ///
+    /// It completes every future of [`notified`](Self::notified) that has been created
+    /// before this call, also those that have not been polled.
     ///
     /// # Examples
     ///
@@ -352,7 +361,7 @@ impl<B: Backend> Notify<B> {
         }
     }
 
-    /// How many waits are queued.
+    /// Returns how many tasks wait in the queue.
     ///
     /// # Examples
     ///
@@ -370,8 +379,8 @@ impl<B: Backend> Notify<B> {
         self.lock.with(|section| section.state.queued())
     }
 
-    /// How many waits have been notified and not polled since: a number that
-    /// stays above zero tells of futures that nobody polls.
+    /// Returns how many waits have been notified and not polled since. A number that
+    /// stays above zero shows that a future is no longer polled.
     ///
     /// # Examples
     ///
@@ -390,10 +399,10 @@ impl<B: Backend> Notify<B> {
         self.lock.with(|section| section.state.notified())
     }
 
-    /// Where in the source each who waits began to, the first first; also those
-    /// who have been notified and have not seen it.
+    /// Returns where in the source each wait began, in the order of the queue. Waits
+    /// that have been notified and not polled since are included.
     ///
-    /// With the feature `locations`.
+    /// Available with the feature `locations`.
     ///
     /// # Examples
     ///
@@ -410,8 +419,8 @@ impl<B: Backend> Notify<B> {
 
     #[inline]
     fn notify(&self, strategy: Strategy) {
-        // Also where there is a permit: whoever takes it must see what was written
-        // before this call.
+        // Also if a permit is stored: the task that consumes it must see what was
+        // written before this call.
         let unqueued = self
             .lock
             .update(|bits| (!bits.intersects(QUEUED | NO_PERMIT)).then(|| bits | PERMIT));
@@ -421,7 +430,7 @@ impl<B: Backend> Notify<B> {
     }
 }
 
-/// Grants one who is queued, or leaves the permit.
+/// Notifies a waiter, or stores the permit.
 fn notify(section: Section<'_, Waiters<Grant>>, strategy: Strategy) {
     let Section {
         bits,
@@ -442,7 +451,7 @@ fn notify(section: Section<'_, Waiters<Grant>>, strategy: Strategy) {
     }
 }
 
-/// Keeps the bit that says whether anybody is queued.
+/// Updates the bit that says whether the queue is empty.
 fn update_queued(bits: &mut Bits, waiters: &Waiters<Grant>) {
     match waiters.is_empty() {
         true => bits.remove(QUEUED),
@@ -454,12 +463,12 @@ fn calls(bits: Bits) -> usize {
     bits.get() / CALL
 }
 
-/// One call more; the number wraps.
+/// Counts a call. The number wraps.
 fn next_call(bits: Bits) -> Bits {
     Bits::fitting((bits.get() + CALL) & Bits::MAX)
 }
 
-/// A wait, without what it waits on: common to the borrowed and the owned one.
+/// A wait, without its `Notify`: common to the borrowed and the owned future.
 #[derive(Debug)]
 struct Wait {
     calls: usize,
@@ -474,11 +483,11 @@ struct Stage(Waiter);
 impl Stage {
     const CREATED: Self = Self(Waiter::sentinel(0));
     const DONE: Self = Self(Waiter::sentinel(1));
-    /// Done, by a grant that is handed on where nobody makes use of it.
+    /// Done, by a grant that its user may still [hand on](Notified::hand_on).
     const DONE_FIFO: Self = Self(Waiter::sentinel(2));
     const DONE_LIFO: Self = Self(Waiter::sentinel(3));
-    /// Done, as far as the section of a poll goes. Should that poll panic, what
-    /// was given is not lost: the next poll sees it, or the drop hands it on.
+    /// Granted, in the section of a poll. If a waker panics after that section, the
+    /// grant is not lost: the next poll observes it, or the drop hands it on (P8).
     const GRANTED_FIFO: Self = Self(Waiter::sentinel(4));
     const GRANTED_LIFO: Self = Self(Waiter::sentinel(5));
 
@@ -558,7 +567,7 @@ impl Wait {
         poll
     }
 
-    /// Whether it is done; from now on, its user knows.
+    /// Returns `true` if the wait is done. A grant counts as observed from now on.
     #[inline]
     fn observe(&mut self) -> bool {
         match self.stage {
@@ -569,7 +578,8 @@ impl Wait {
         self.stage.is_done()
     }
 
-    /// Whether it is done without a place in the queue.
+    /// Returns `true` if the wait is done without a place in the queue: it has consumed
+    /// the permit, or `notify_waiters` has been called since its creation.
     #[inline]
     fn try_take_permit<B: Backend>(&self, notify: &Notify<B>) -> bool {
         let taken = notify.lock.update(|bits| {
@@ -579,7 +589,7 @@ impl Wait {
         taken.map_or_else(|bits| calls(bits) != self.calls, |_| true)
     }
 
-    /// From its creation as far as it can: to the end, or into the queue.
+    /// Completes a wait that is not queued yet, or puts it into the queue.
     #[inline]
     fn step(&mut self, bits: &mut Bits, waiters: &mut Waiters<Grant>) -> Poll<()> {
         if calls(*bits) != self.calls {
@@ -596,7 +606,7 @@ impl Wait {
         Poll::Pending
     }
 
-    /// Leaves the queue, if it was granted something.
+    /// Takes the grant of a queued wait, if it has one, and returns whether it had.
     #[inline]
     fn is_granted(&mut self, waiters: &mut Waiters<Grant>, wakes: &mut WakeList) -> bool {
         let granted = waiters.is_notified(&self.stage.0);
@@ -621,7 +631,7 @@ impl Wait {
         self.observe()
     }
 
-    /// Leaves the queue, and hands on what it was granted.
+    /// Leaves the queue, and hands on an unobserved grant (P6).
     #[inline]
     fn cancel<B: Backend>(&mut self, notify: &Notify<B>) {
         if !(self.stage == Stage::CREATED || self.stage.is_done()) {
@@ -649,9 +659,9 @@ impl Wait {
 
 /// The future of [`Notify::notified`].
 ///
-/// Polled again after it was ready, it is ready again and takes nothing. One that
-/// is leaked keeps its place in the queue, and a notification that goes to it is
-/// lost.
+/// If it is polled again after it was ready, it is ready again and consumes nothing. A
+/// future that is leaked keeps its place in the queue, and a notification that goes to
+/// it is lost.
 #[must_use = "futures do nothing unless polled"]
 pub struct Notified<'a, B: Backend = DefaultBackend> {
     notify: &'a Notify<B>,
@@ -659,8 +669,8 @@ pub struct Notified<'a, B: Backend = DefaultBackend> {
 }
 
 impl<B: Backend> Notified<'_, B> {
-    /// Takes its place in the queue now, before the first poll, and answers
-    /// whether it has been notified already.
+    /// Takes the place in the queue now, before the first poll. Returns `true` if the
+    /// wait is done already.
     ///
     /// # Examples
     ///
@@ -672,7 +682,7 @@ impl<B: Backend> Notified<'_, B> {
     /// let notify = Notify::new();
     /// let mut waits = pin!(notify.notified());
     /// assert!(!waits.as_mut().enable());
-    /// notify.notify_one(); // goes to `waits`, and leaves no permit
+    /// notify.notify_one(); // goes to `waits`, and stores no permit
     /// waits.await;
     /// # });
     /// ```
@@ -681,7 +691,7 @@ impl<B: Backend> Notified<'_, B> {
         this.wait.enable(this.notify)
     }
 
-    /// Hands on what it was granted and has seen, but made no use of.
+    /// Hands on a grant that has been observed but not used.
     pub(crate) fn hand_on(&mut self) {
         let strategy = match self.wait.stage {
             Stage::DONE_FIFO => Strategy::Fifo,
@@ -708,7 +718,7 @@ impl<B: Backend> Drop for Notified<'_, B> {
     }
 }
 
-/// The future of [`Notify::notified_owned`]. What is said of [`Notified`] holds.
+/// The future of [`Notify::notified_owned`]. It behaves as [`Notified`].
 #[must_use = "futures do nothing unless polled"]
 pub struct OwnedNotified<B: Backend = DefaultBackend> {
     notify: Arc<Notify<B>>,
@@ -716,7 +726,7 @@ pub struct OwnedNotified<B: Backend = DefaultBackend> {
 }
 
 impl<B: Backend> OwnedNotified<B> {
-    /// As [`Notified::enable`].
+    /// Takes the place in the queue now, as [`Notified::enable`] does.
     ///
     /// # Examples
     ///
@@ -729,7 +739,7 @@ impl<B: Backend> OwnedNotified<B> {
     /// let notify = Arc::new(Notify::new());
     /// let mut waits = pin!(notify.clone().notified_owned());
     /// assert!(!waits.as_mut().enable());
-    /// notify.notify_one(); // goes to `waits`, and leaves no permit
+    /// notify.notify_one(); // goes to `waits`, and stores no permit
     /// waits.await;
     /// # });
     /// ```
@@ -756,7 +766,9 @@ impl<B: Backend> Drop for OwnedNotified<B> {
 
 /// The future of [`Notify::wait_until`].
 ///
-/// Polling it again after it was ready panics.
+/// # Panics
+///
+/// A poll after the future was ready panics.
 #[must_use = "futures do nothing unless polled"]
 pub struct WaitUntil<'a, F, B: Backend = DefaultBackend> {
     predicate: F,
@@ -764,9 +776,9 @@ pub struct WaitUntil<'a, F, B: Backend = DefaultBackend> {
     phase: Phase,
 }
 
-/// What the next poll is to do.
+/// What the next poll has to do.
 enum Phase {
-    /// Ask the predicate, which has not been since `notified` was made.
+    /// Call the predicate: it has not been called since `notified` was created.
     Check,
     Waiting,
     Done,
@@ -779,7 +791,7 @@ impl<F: FnMut() -> bool, B: Backend> Future for WaitUntil<'_, F, B> {
         let this = self.get_mut();
         loop {
             this.phase = match this.phase {
-                // A predicate that panics is asked again.
+                // If the predicate panics, the next poll calls it again.
                 Phase::Check if (this.predicate)() => {
                     this.phase = Phase::Done;
                     return Poll::Ready(());
@@ -799,7 +811,7 @@ impl<F: FnMut() -> bool, B: Backend> Future for WaitUntil<'_, F, B> {
     }
 }
 
-/// The predicate is never pinned: it is called, not polled.
+// The predicate is never pinned: it is called, not polled.
 impl<F, B: Backend> Unpin for WaitUntil<'_, F, B> {}
 
 impl Default for Notify {
