@@ -36,10 +36,10 @@ use core::pin::Pin;
 use core::task::{Context, Poll};
 
 use crate::backend::{Backend, DefaultBackend};
-use crate::protocol::{Bits, Generation, StateLock, Waiter, Waiters};
-use crate::raw::CallerLocation;
+use crate::protocol::CallerLocation;
 #[cfg(feature = "locations")]
-use crate::raw::Locations;
+use crate::protocol::Locations;
+use crate::protocol::{Bits, Generation, StateLock, Waiter, Waiters};
 
 /// Lets tasks go on once so many of them have arrived, again and again.
 ///

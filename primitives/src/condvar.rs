@@ -46,10 +46,11 @@ use core::task::{Context, Poll};
 use crate::backend::{Backend, DefaultBackend};
 use crate::mutex::{Mutex, MutexGuard};
 use crate::notify::{Notified, Notify};
+use crate::protocol::CallerLocation;
 #[cfg(feature = "locations")]
-use crate::raw::Locations;
+use crate::protocol::Locations;
+use crate::raw::AcquireGuard;
 use crate::raw::mode::Exclusive;
-use crate::raw::{AcquireGuard, CallerLocation};
 
 /// Lets tasks wait for what a [`Mutex`] protects to change. See
 /// the [module](self).

@@ -35,7 +35,7 @@
 //!
 //! # States
 //!
-//! The lock is one [permit](crate::raw::Permits): taken, it is locked.
+//! The lock is one permit: taken, it is locked.
 //! Locking a free mutex is one compare-exchange, and so is unlocking one for
 //! which nobody waits.
 //!
@@ -54,9 +54,9 @@ use core::fmt;
 
 use crate::backend::{Backend, BlockingBackend, DefaultBackend};
 use crate::guards::{exclusive_guard, guard_future};
-use crate::protocol::block_on;
 #[cfg(feature = "locations")]
-use crate::raw::Locations;
+use crate::protocol::Locations;
+use crate::protocol::block_on;
 use crate::raw::mode::Exclusive;
 use crate::raw::{AcquireGuard, Guard, Guarded, RawLock};
 

@@ -52,10 +52,10 @@ use core::pin::Pin;
 use core::task::{Context, Poll};
 
 use crate::backend::{Backend, DefaultBackend};
-use crate::protocol::{Bits, Section, StateLock, Waiter, Waiters, WakeList};
-use crate::raw::CallerLocation;
+use crate::protocol::CallerLocation;
 #[cfg(feature = "locations")]
-use crate::raw::Locations;
+use crate::protocol::Locations;
+use crate::protocol::{Bits, Section, StateLock, Waiter, Waiters, WakeList};
 
 const PERMIT: Bits = Bits::new(1);
 const QUEUED: Bits = Bits::new(1 << 1);

@@ -49,10 +49,11 @@ use core::pin::Pin;
 use core::task::{Context, Poll};
 
 use crate::backend::{Backend, DefaultBackend};
-use crate::protocol::{Bits, Section, Waiter, Waiters, WakeList};
+use crate::protocol::CallerLocation;
 #[cfg(feature = "locations")]
-use crate::raw::Locations;
-use crate::raw::{CallerLocation, INITIALIZED, OnceSlot, Queues};
+use crate::protocol::Locations;
+use crate::protocol::{Bits, Section, Waiter, Waiters, WakeList};
+use crate::raw::{INITIALIZED, OnceSlot, Queues};
 
 /// Somebody has the turn.
 const INITIALIZING: Bits = Bits::new(1 << 1);

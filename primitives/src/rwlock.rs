@@ -34,7 +34,7 @@
 //!
 //! # States
 //!
-//! The lock is a number of [permits](crate::raw::Permits), as many as there
+//! The lock is a number of permits, as many as there
 //! may be readers. A reader has one, an upgradable reader has more than half, a
 //! writer has all.
 //!
@@ -52,9 +52,9 @@ use core::fmt;
 use crate::TryLockError;
 use crate::backend::{Backend, BlockingBackend, DefaultBackend};
 use crate::guards::{exclusive_guard, guard_future, shared_guard};
-use crate::protocol::block_on;
 #[cfg(feature = "locations")]
-use crate::raw::Locations;
+use crate::protocol::Locations;
+use crate::protocol::block_on;
 use crate::raw::mode::{Exclusive, Shared, Upgradable};
 use crate::raw::{AcquireGuard, Guard, Guarded, Permits, RawLock, UpgradeGuard};
 

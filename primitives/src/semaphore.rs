@@ -23,7 +23,7 @@
 //!
 //! # States
 //!
-//! They are those of [`Permits`]. AcquireState what is
+//! They are those of the permits in `raw`. Acquiring what is
 //! free is one compare-exchange, and so is releasing where nobody waits.
 //!
 //! Differences from `tokio::sync::Semaphore`: every count is a `usize`;
@@ -51,10 +51,11 @@ use core::pin::Pin;
 use core::task::{Context, Poll};
 
 use crate::backend::{Backend, BlockingBackend, DefaultBackend};
-use crate::protocol::{Bits, block_on};
+use crate::protocol::CallerLocation;
 #[cfg(feature = "locations")]
-use crate::raw::Locations;
-use crate::raw::{AcquireState, CallerLocation, Holder, Holders, Permits, Refused, Request};
+use crate::protocol::Locations;
+use crate::protocol::{Bits, block_on};
+use crate::raw::{AcquireState, Holder, Holders, Permits, Refused, Request};
 
 /// Permits that tasks acquire and give back. See the [module](self).
 pub struct Semaphore<B: Backend = DefaultBackend> {

@@ -31,10 +31,11 @@ use core::pin::Pin;
 use core::task::{Context, Poll};
 
 use crate::backend::{Backend, DefaultBackend};
-use crate::protocol::{Bits, Waiter, Waiters};
+use crate::protocol::CallerLocation;
 #[cfg(feature = "locations")]
-use crate::raw::Locations;
-use crate::raw::{CallerLocation, OnceSlot};
+use crate::protocol::Locations;
+use crate::protocol::{Bits, Waiter, Waiters};
+use crate::raw::OnceSlot;
 
 /// A value that is set once, and that everybody can wait for.
 ///

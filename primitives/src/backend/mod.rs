@@ -1,8 +1,23 @@
-//! Backends: what a primitive stands on, and the lock words, cells and parking that implement it.
+//! Backends: what a primitive stands on.
+//!
+//! Primitives are generic over a [`Backend`] with a default, so most programs name none.
+//!
+//! | backend | bits and state under | for |
+//! | --- | --- | --- |
+//! | [`Native`] | [`WordLock`] over the atomics of `std` | threads |
+//! | [`Spin`] | [`WordLock`] over the atomics of `core`, spinning | `no_std` |
+//! | [`Local`] | two cells, no atomics | one thread |
+//! | `Loom` | `loom::sync::Mutex` | every interleaving of sections |
+//! | `LoomWord` | [`WordLock`] over the atomics of loom | the real lock, every ordering |
+//! | `Shuttle` | `shuttle::sync::Mutex` | large programs, randomly |
+//!
+//! Verification is layered. [`WordLock`] is explored once, over the atomics of loom,
+//! against the contract of [`RawStateLock`]. Everything above it is explored over the
+//! abstract lock, whose only scheduling points are whole sections.
 
 #![allow(
     unsafe_code,
-    reason = "the one place of the crate that may: every block says why it is sound"
+    reason = "a backend is what makes the lock safe: every block says why it is sound"
 )]
 
 mod hooked;

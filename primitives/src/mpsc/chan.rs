@@ -37,11 +37,12 @@ use core::task::{Context, Poll};
 
 use crate::backend::Backend;
 use crate::buffer::Buffer;
-use crate::protocol::{Bits, Section, Waiter, Waiters, WakeList, WakerSlot};
+use crate::protocol::CallerLocation;
 #[cfg(feature = "locations")]
-use crate::raw::Locations;
+use crate::protocol::Locations;
+use crate::protocol::{Bits, Section, Waiter, Waiters, WakeList, WakerSlot};
 use crate::raw::permits::{closed_in, free_in, queued_in, set_free};
-use crate::raw::{Beside, CallerLocation, Exclusive, Permits, Queue};
+use crate::raw::{Beside, Exclusive, Permits, Queue};
 
 use super::error::TryRecvError;
 

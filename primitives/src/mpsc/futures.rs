@@ -21,9 +21,10 @@ use core::pin::Pin;
 use core::task::{Context, Poll};
 
 use crate::backend::{Backend, DefaultBackend};
+use crate::protocol::CallerLocation;
 use crate::protocol::{Bits, Waiter};
 use crate::raw::permits::closed_in;
-use crate::raw::{AcquireState, CallerLocation, Request};
+use crate::raw::{AcquireState, Request};
 #[cfg(feature = "std")]
 use crate::time::Sleep;
 

@@ -1,5 +1,4 @@
-//! The bits of a state: the small part of it that a lock can keep in its own
-//! word.
+//! The bits of a state: the small part that a lock keeps in its own word.
 
 use core::fmt;
 use core::ops::BitOr;
@@ -7,7 +6,7 @@ use core::ops::BitOr;
 /// The small part of a primitive's state: a few flags, or a count.
 ///
 /// A lock keeps them beside its own bit, so a section that needs only the
-/// bits can be one compare-exchange. That leaves `usize::BITS - 1` of them.
+/// bits can be one compare-exchange. There are `usize::BITS - 1` of them.
 ///
 /// # Examples
 ///
@@ -27,17 +26,17 @@ use core::ops::BitOr;
 pub struct Bits(usize);
 
 impl Bits {
-    /// No bit set.
+    /// No bits.
     pub const EMPTY: Self = Self(0);
 
     /// The largest value: one bit of a word belongs to the lock.
     pub const MAX: usize = usize::MAX >> 1;
 
-    /// Bits of the given value.
+    /// Creates bits of the given value.
     ///
     /// # Panics
     ///
-    /// Panics where `value` is above [`Bits::MAX`].
+    /// Panics if `value` is above [`Bits::MAX`].
     #[inline]
     #[track_caller]
     #[must_use]
@@ -49,42 +48,42 @@ impl Bits {
         Self(value)
     }
 
-    /// Bits of a value that is known not to be above [`Bits::MAX`].
+    /// Creates bits of a value that is known not to be above [`Bits::MAX`].
     #[inline]
     pub(crate) const fn fitting(value: usize) -> Self {
         debug_assert!(value <= Self::MAX);
         Self(value)
     }
 
-    /// The value of the bits.
+    /// Returns the value of the bits.
     #[inline]
     #[must_use]
     pub const fn get(self) -> usize {
         self.0
     }
 
-    /// Whether every bit of `other` is set.
+    /// Returns `true` if every bit of `other` is set.
     #[inline]
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether any bit of `other` is set.
+    /// Returns `true` if any bit of `other` is set.
     #[inline]
     #[must_use]
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// These bits and those of `other`.
+    /// Returns these bits with those of `other` set.
     #[inline]
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// These bits less those of `other`.
+    /// Returns these bits with those of `other` cleared.
     #[inline]
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
@@ -103,13 +102,13 @@ impl Bits {
         self.0 &= !other.0;
     }
 
-    /// The lock word of an unlocked lock with these bits.
+    /// Returns the word of an unlocked lock with these bits.
     #[inline]
     pub(crate) const fn to_word(self) -> usize {
         self.0 << 1
     }
 
-    /// The bits of a lock word.
+    /// Returns the bits of a lock word.
     #[inline]
     pub(crate) const fn of_word(word: usize) -> Self {
         Self(word >> 1)

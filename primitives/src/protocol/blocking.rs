@@ -1,5 +1,4 @@
-//! Blocking on a future: what `blocking_recv` and its siblings do, and the
-//! algorithm of `reveille_executor::block_on`.
+//! Blocking a thread on a future, as `blocking_recv` and its siblings do.
 //!
 //! ```text
 //!   poll ──Ready──▶ return
@@ -8,10 +7,9 @@
 //!    └───────────────────────────┘
 //! ```
 //!
-//! Invariant: between two polls there is one return of `park`, and that is one
-//! wake or several merged ones. A wake at any moment after the first poll began
-//! either lets the park that follows return or is the one that ended it: `Park`
-//! keeps what comes early.
+//! Invariant: `park` returns once between two polls, for one wake or several merged
+//! ones. No wake is lost from the first poll on: a wake that comes before the thread
+//! parks is kept, and the next `park` returns at once.
 
 use alloc::sync::Arc;
 use alloc::task::Wake;
@@ -35,12 +33,10 @@ impl<P: Park> Wake for Unparker<P> {
     }
 }
 
-/// What a thread blocks on futures with: its parker, and the waker that ends
-/// its park.
+/// A parker of the current thread, with the waker that unparks it.
 ///
-/// [`block_on`] makes one for a single future. A thread that blocks often keeps
-/// one, and then blocking allocates nothing. It stays on the thread that made
-/// it:
+/// [`block_on`] creates one for a single future. A thread that blocks often keeps
+/// one, so that blocking allocates nothing. It stays on the thread that created it:
 ///
 /// ```compile_fail,E0277
 /// use reveille::backend::Native;
@@ -50,8 +46,8 @@ impl<P: Park> Wake for Unparker<P> {
 /// std::thread::spawn(move || parker.block_on(async {}));
 /// ```
 ///
-/// A waker that outlives the future it was made for can only make the next
-/// future be polled once more than it had to (P7).
+/// A waker may outlive its future. It can then cause one spurious poll of the next
+/// future (P7), and no more.
 ///
 /// # Examples
 ///
@@ -66,14 +62,14 @@ impl<P: Park> Wake for Unparker<P> {
 /// ```
 pub struct Parker<B: BlockingBackend> {
     unparker: Arc<Unparker<B::Park>>,
-    /// The same as a waker, made once.
+    /// The waker of `unparker`, created once.
     waker: Waker,
-    /// `Park::park` is for the thread that made it.
+    /// `Park::park` is for the thread that created it.
     on_its_thread: PhantomData<*const ()>,
 }
 
 impl<B: BlockingBackend> Parker<B> {
-    /// A parker for the current thread.
+    /// Creates a parker for the current thread.
     #[must_use]
     pub fn new() -> Self {
         let unparker = Arc::new(Unparker(B::Park::new()));
@@ -84,11 +80,11 @@ impl<B: BlockingBackend> Parker<B> {
         }
     }
 
-    /// Runs `future` to its end on this thread, which sleeps while it is
-    /// pending.
+    /// Runs `future` to completion on the current thread, which parks while the
+    /// future is pending.
     ///
-    /// It is `&mut self` that rules out blocking within the future on the same
-    /// parker, where the inner wait would swallow the wakes of the outer.
+    /// It takes `&mut self`, so the future cannot block on the same parker: the inner
+    /// wait would consume the wakes of the outer one.
     #[inline]
     pub fn block_on<F: Future>(&mut self, future: F) -> F::Output {
         let mut future = pin!(future);
@@ -114,11 +110,12 @@ impl<B: BlockingBackend> fmt::Debug for Parker<B> {
     }
 }
 
-/// Runs `future` to its end on this thread, which sleeps while it is pending.
+/// Runs `future` to completion on the current thread, which parks while the future is
+/// pending.
 ///
-/// This is the least an executor can be; `reveille_executor::block_on` is one
-/// to use. Within an executor it blocks the thread that would have to run the
-/// other side.
+/// It is the smallest executor there is, and knows of no other: within an executor it
+/// blocks a thread that other tasks may need. Use `reveille_executor::block_on` in
+/// programs.
 ///
 /// # Examples
 ///

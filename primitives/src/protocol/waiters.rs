@@ -1,51 +1,60 @@
-//! The queue of everything that queues: a FIFO of waiters in a slab.
+//! The queue of every primitive that queues: a FIFO of waiters in a slab.
 //!
 //! ```text
-//!            push                       notify_one, notify_all                 remove
-//!   (free) ───────▶ queued, in order ───────────────────▶ notified ───────────────▶ (free)
-//!                        └───────────────────────────────remove───────────────▶
+//!            push              notify_one, notify_all             remove
+//!   (free) ───────▶ queued ──────────────────────────▶ notified ─────────▶ (free)
+//!                      └─────────────────remove──────────────────────────▶
 //! ```
 //!
-//! A waiter is an index into the slab, kept by its future, so futures stay
-//! `Unpin` and a few words small. A *notified* waiter is one that has been granted
-//! what it waits for and has not seen it yet: its entry holds the grant until
-//! the future takes it, or hands it on when it is dropped (P6).
+//! A waiter is an index into the slab. Its future keeps the index, so futures are
+//! `Unpin` and a few words small. A *notified* waiter has been granted what it waits
+//! for and has not observed it: its entry holds the grant until the future takes it,
+//! or passes it on in its `drop` (P6).
 //!
-//! Invariants: an entry belongs to the future that pushed it, from `push` to
-//! `remove`. One list links, in the order of their tickets, those who have been
-//! notified in bulk and not been woken yet (their tickets are below the generation),
-//! then those who are queued. Whoever was taken off the list has a ticket below
-//! zero, so a ticket below the generation is that of one who has been notified, however
-//! it was. Everything is O(1), wherever the entry stands and however many are
-//! notified at once.
+//! ```text
+//!   list:  first ⇄ … ⇄ │ head ⇄ … ⇄ last      tickets ascend
+//!          notified,   │ queued
+//!          not woken   │
+//!                  generation
+//! ```
 //!
-//! The slab is empty until the first waiter. A load that comes again allocates
-//! nothing; after a spike that does not, the room for it is given back.
+//! Invariants:
+//!
+//! 1. An entry belongs to the future that pushed it, from `push` to `remove`.
+//! 2. One list links, in the order of their tickets, the waiters that `notify_all` has
+//!    notified and that have not been woken, and then the queued ones. The tickets
+//!    of the former are below the generation. `head` is the first queued one.
+//! 3. A waiter that has left the list has a negative ticket. So a waiter is notified
+//!    if and only if its ticket is below the generation.
+//!
+//! Every operation is O(1), wherever the entry is and however many are notified. The
+//! slab is empty until the first waiter. A load that recurs allocates nothing. The
+//! room of a spike that does not recur is given back.
 
 #[cfg(feature = "locations")]
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::{Index, IndexMut};
 
+use super::location::CallerLocation;
 use super::wake::{WakeList, WakerSlot};
-use crate::raw::CallerLocation;
 use crate::slab::{NONE, Slab, Slot};
 
-/// A waiter: its place in the slab.
+/// A waiter: its index in the slab.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Waiter(u32);
 
 /// How many indices are sentinels.
 const SENTINELS: u32 = 8;
 
-/// A sentinel in place of a waiter: for a future that is not queued, and keeps its
-/// stage in the same word. One of a pointer and a word is passed in registers.
+/// A sentinel in place of an index: a future that is not queued keeps its stage in the
+/// same word. A future of a pointer and a word is passed in registers.
 impl Waiter {
-    /// One of eight sentinels.
+    /// Returns one of the eight sentinels.
     ///
     /// # Panics
     ///
-    /// Panics where there are not as many.
+    /// Panics if `sentinel` is above 7.
     #[track_caller]
     #[must_use]
     pub const fn sentinel(sentinel: u32) -> Self {
@@ -53,7 +62,7 @@ impl Waiter {
         Self(NONE - sentinel)
     }
 
-    /// Whether it is one.
+    /// Returns `true` if this is a sentinel.
     #[inline]
     #[must_use]
     pub const fn is_sentinel(&self) -> bool {
@@ -61,31 +70,66 @@ impl Waiter {
     }
 }
 
-/// Waiters in the order in which they came, with what each waits for or has
-/// been granted.
+/// Waiters in the order of their arrival, each with what it waits for or has been
+/// granted.
+///
+/// # Examples
+///
+/// Waits that end one by one:
+///
+/// ```
+/// use core::task::{Context, Poll, Waker};
+/// use reveille::protocol::{Bits, CallerLocation, StateLock, Waiter, Waiters};
+///
+/// let lock: StateLock<Waiters<()>> = StateLock::new_in(Bits::EMPTY, Waiters::new());
+/// let poll = |waiter: &mut Option<Waiter>, cx: &mut Context<'_>| {
+///     lock.poll(cx, waiter.is_none(), |section, registration| {
+///         let waiters = section.state;
+///         if let Some(waiter) = waiter.take_if(|waiter| waiters.is_notified(waiter)) {
+///             waiters.remove(waiter, section.wakes);
+///             return Ok(());
+///         }
+///         let location = CallerLocation::capture();
+///         let waiter = waiter.get_or_insert_with(|| waiters.push(location, ()));
+///         Err(registration.register(waiters.waker(waiter)))
+///     })
+/// };
+///
+/// let mut cx = Context::from_waker(Waker::noop());
+/// let (mut first, mut second) = (None, None);
+/// assert!(poll(&mut first, &mut cx).is_pending());
+/// assert!(poll(&mut second, &mut cx).is_pending());
+/// lock.with(|section| {
+///     let first = section.state.first().expect("two waiters are queued");
+///     section.state.notify_one(&first, section.wakes);
+/// });
+/// assert_eq!(poll(&mut first, &mut cx), Poll::Ready(()));
+/// assert!(poll(&mut second, &mut cx).is_pending());
+/// ```
 pub struct Waiters<D> {
     slab: Slab<Entry<D>>,
     /// The ends of the list.
     first: u32,
     last: u32,
-    /// The first in the list that is queued.
+    /// The first queued waiter in the list.
     head: u32,
-    /// The ticket of the next to come.
+    /// The ticket of the next waiter.
     ticket: i64,
-    /// Whoever has a ticket below it has been notified.
+    /// The tickets of notified waiters are below it.
     generation: i64,
     queued: usize,
     notified: usize,
 }
 
-/// Those who were notified by one [`notify_all`](Waiters::notify_all).
+/// The waiters that one [`notify_all`](Waiters::notify_all) has notified, by the ticket
+/// that follows theirs.
 #[derive(Clone, Copy, Debug)]
 pub struct Generation(i64);
 
 struct Entry<D> {
-    /// Off the list, with the sign bit set; [`FREE`] in a free entry.
+    /// With [`UNLISTED`] if the entry is off the list; [`FREE`] in a free entry.
     ticket: i64,
-    /// The neighbours in the list. In a free entry, `next` is the next free one.
+    /// The neighbours in the list. In a free entry, `next` is the next free entry.
     previous: u32,
     next: u32,
     waker: WakerSlot,
@@ -93,13 +137,13 @@ struct Entry<D> {
     data: D,
 }
 
-/// Marks the ticket of an entry that is not listed.
+/// The sign bit: the ticket of an entry that is off the list has it.
 const UNLISTED: i64 = i64::MIN;
-/// In place of the ticket of a free entry.
+/// The ticket of a free entry.
 const FREE: i64 = -1;
 
 impl<D: Copy> Waiters<D> {
-    /// No waiters.
+    /// Creates an empty queue.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -114,37 +158,37 @@ impl<D: Copy> Waiters<D> {
         }
     }
 
-    /// How many wait for their turn.
+    /// Returns the number of queued waiters.
     #[must_use]
     pub const fn queued(&self) -> usize {
         self.queued
     }
 
-    /// How many have been notified and have not seen it yet.
+    /// Returns the number of notified waiters that have not been removed.
     #[must_use]
     pub const fn notified(&self) -> usize {
         self.notified
     }
 
-    /// Whether nobody waits for a turn.
+    /// Returns `true` if no waiter is queued.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.head == NONE
     }
 
-    /// Puts a waiter at the end of the queue, with the place where it began to
-    /// wait. It has no waker yet.
+    /// Adds a waiter at the end of the queue. `location` is where it began to wait. It
+    /// has no waker yet.
     ///
     /// # Panics
     ///
-    /// Panics where there are 2^32 - 8 waiters.
+    /// Panics if there are 2^32 - 8 waiters.
     pub fn push(&mut self, location: CallerLocation, data: D) -> Waiter {
         let ticket = self.ticket;
         self.ticket += 1;
         self.insert(ticket, self.last, NONE, location, data)
     }
 
-    /// Puts a waiter before all who are queued. It has no waker yet.
+    /// Adds a waiter in front of the queue. It has no waker yet.
     ///
     /// # Panics
     ///
@@ -161,7 +205,7 @@ impl<D: Copy> Waiters<D> {
         }
     }
 
-    /// Puts a waiter into the list, between two neighbours.
+    /// Adds a waiter to the list, between two neighbours.
     #[inline]
     fn insert(
         &mut self,
@@ -212,7 +256,7 @@ impl<D: Copy> Waiters<D> {
             .push(entry, most, "a queue holds at most 2^32 - 8 waiters")
     }
 
-    /// The waiter whose turn is next.
+    /// Returns the head of the queue.
     #[must_use]
     pub const fn first(&self) -> Option<Waiter> {
         match self.head {
@@ -221,13 +265,13 @@ impl<D: Copy> Waiters<D> {
         }
     }
 
-    /// Whether it is the waiter's turn next.
+    /// Returns `true` if the waiter is the head of the queue.
     #[must_use]
     pub const fn is_first(&self, waiter: &Waiter) -> bool {
         self.head == waiter.0
     }
 
-    /// The waiter that came last.
+    /// Returns the last waiter of the queue.
     #[must_use]
     pub const fn last(&self) -> Option<Waiter> {
         match self.head {
@@ -236,8 +280,8 @@ impl<D: Copy> Waiters<D> {
         }
     }
 
-    /// Calls one who is queued, and takes its waker along. Answers with its data:
-    /// what it has been granted, from now on.
+    /// Notifies a queued waiter and takes out its waker. Returns its data, which states
+    /// from now on what it has been granted.
     ///
     /// # Panics
     ///
@@ -255,8 +299,9 @@ impl<D: Copy> Waiters<D> {
         &mut self[waiter]
     }
 
-    /// Calls everybody who is queued, and nobody who comes later. Their wakers
-    /// are taken by [`wake_notified`](Self::wake_notified), as many at a time as fit.
+    /// Notifies every queued waiter, and none that comes later.
+    /// [`wake_notified`](Self::wake_notified) takes out their wakers, as many at a time
+    /// as fit into a list.
     pub fn notify_all(&mut self) -> Generation {
         self.notified += core::mem::take(&mut self.queued);
         self.generation = self.ticket;
@@ -264,8 +309,8 @@ impl<D: Copy> Waiters<D> {
         Generation(self.generation)
     }
 
-    /// Takes out the wakers of those who were notified in bulk, up to a generation
-    /// and as many as fit, and answers whether there are more.
+    /// Takes out the wakers of a generation, as many as fit. Returns `true` if there are
+    /// more.
     pub fn wake_notified(&mut self, generation: Generation, wakes: &mut WakeList) -> bool {
         loop {
             let index = self.first;
@@ -286,18 +331,18 @@ impl<D: Copy> Waiters<D> {
         }
     }
 
-    /// Whether the waiter has been notified.
+    /// Returns `true` if the waiter has been notified.
     #[must_use]
     pub fn is_notified(&self, waiter: &Waiter) -> bool {
         self.slab[waiter.0].ticket < self.generation
     }
 
-    /// Where the waiter's waker stands.
+    /// Returns the slot of the waiter's waker.
     pub fn waker(&mut self, waiter: &Waiter) -> &mut WakerSlot {
         &mut self.entry(waiter.0).waker
     }
 
-    /// Takes a waiter out for good: with its data, and its waker to be dropped.
+    /// Removes a waiter. Returns its data; its waker is dropped after the section.
     ///
     /// # Panics
     ///
@@ -321,8 +366,8 @@ impl<D: Copy> Waiters<D> {
         data
     }
 
-    /// Where each of them began to wait, the first first; also of those who have
-    /// been notified and have not seen it.
+    /// Returns where each waiter began to wait, in the order of their tickets. It
+    /// includes the notified ones.
     #[cfg(feature = "locations")]
     #[must_use]
     pub fn locations(&self) -> Vec<&'static core::panic::Location<'static>> {
@@ -341,7 +386,7 @@ impl<D: Copy> Waiters<D> {
         &mut self.slab[index]
     }
 
-    /// Takes an entry, which knows of it already, off the list.
+    /// Takes an entry with these neighbours off the list.
     #[inline]
     fn unlink(&mut self, index: u32, previous: u32, next: u32) {
         match previous {
@@ -382,7 +427,7 @@ impl<D: Copy> Default for Waiters<D> {
     }
 }
 
-/// What the waiter waits for, or has been granted.
+/// The data of a waiter: what it waits for, or has been granted.
 impl<D: Copy> Index<&Waiter> for Waiters<D> {
     type Output = D;
 

@@ -107,31 +107,30 @@ impl Registered {
     }
 }
 
-/// The wakers that leave a section: woken or dropped after the lock is
-/// released, and not before.
+/// The wakers that leave a section: they are woken or dropped after the lock is
+/// released.
 ///
-/// Only [`StateLock::with`](super::StateLock::with) and its siblings make one,
-/// outside the section, and fire it there: who has a [`Section`](super::Section)
-/// can fill its list and do no more with it.
+/// Only [`StateLock::with`](super::StateLock::with) and its siblings create a list,
+/// outside the section, and fire it there. A section fills the list of its
+/// [`Section`](super::Section) and can do no more with it.
 ///
-/// It stays where it was made, for it is large: to move it would cost more than
-/// a section does.
+/// A list is large, and stays where it was created.
 ///
-/// A list holds [`WakeList::CAPACITY`] wakers. Where more are due, fill it,
-/// leave the section and come back ([`WakeList::is_full`]).
+/// A list holds [`WakeList::CAPACITY`] wakers. If more are due, fill it, leave the
+/// section and enter the next: see [`StateLock::rounds`](super::StateLock::rounds).
 ///
-/// Where a waker panics, the others of the list are still woken; the first
-/// panic goes on to the caller (P8). Without `std` a second panic aborts.
+/// If a waker panics, the others of the list are still woken, and the first panic
+/// reaches the caller (P8). Without `std` a second panic aborts.
 pub struct WakeList {
     wakers: [MaybeUninit<Waker>; Self::CAPACITY],
-    /// Which of them are only dropped, a bit each.
+    /// A bit for each waker that is dropped and not woken.
     discarded: u32,
     /// `wakers[next..len]` are initialised.
     next: usize,
     len: usize,
 }
 
-/// What becomes of a waker after the section.
+/// What happens to a waker after the section.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum After {
     Wake,
@@ -139,7 +138,7 @@ pub(crate) enum After {
 }
 
 impl WakeList {
-    /// How many wakers one section can let go.
+    /// The number of wakers that fit.
     pub const CAPACITY: usize = 32;
 
     #[inline]
@@ -156,7 +155,7 @@ impl WakeList {
     ///
     /// # Panics
     ///
-    /// Panics where the list is full; the waker stays in its slot.
+    /// Panics if the list is full. The waker stays in its slot.
     #[inline]
     pub fn wake(&mut self, slot: &mut WakerSlot) {
         self.take(slot, After::Wake);
@@ -166,20 +165,20 @@ impl WakeList {
     ///
     /// # Panics
     ///
-    /// Panics where the list is full; the waker stays in its slot.
+    /// Panics if the list is full. The waker stays in its slot.
     #[inline]
     pub fn discard(&mut self, slot: &mut WakerSlot) {
         self.take(slot, After::Drop);
     }
 
-    /// Whether no further waker fits.
+    /// Returns `true` if no further waker fits.
     #[must_use]
     pub const fn is_full(&self) -> bool {
         self.len >= Self::CAPACITY
     }
 
-    /// Takes the waker out of `slot`, if there is one; not before it is clear
-    /// that there is room, or the panic would drop it, under the lock.
+    /// Takes the waker out of `slot`, if there is one. It looks for room first: the panic
+    /// would drop the waker under the lock.
     #[inline]
     fn take(&mut self, slot: &mut WakerSlot, after: After) {
         if slot.is_registered() {
@@ -191,7 +190,7 @@ impl WakeList {
         }
     }
 
-    /// Adds a waker. There is room for it.
+    /// Adds a waker.
     #[inline]
     pub(crate) fn push(&mut self, waker: Waker, after: After) {
         self.room().write(waker);
@@ -214,7 +213,7 @@ impl WakeList {
         self.len += 1;
     }
 
-    /// Wakes what is due and drops the rest, in the order they came.
+    /// Wakes or drops each waker, in the order in which they were added.
     #[inline]
     pub(crate) fn fire(&mut self) {
         while self.next < self.len {
@@ -222,7 +221,7 @@ impl WakeList {
         }
     }
 
-    /// As [`fire`](Self::fire), while a panic unwinds: stops those of wakers.
+    /// Fires while a panic unwinds, and stops the panics of wakers.
     #[cold]
     fn fire_unwinding(&mut self) {
         while self.next < self.len {
@@ -235,8 +234,8 @@ impl WakeList {
         }
     }
 
-    /// Lets one waker go. It counts as gone before it is called, so that a
-    /// panic finds the list consistent.
+    /// Wakes or drops one waker. It counts as gone before that, so that a panic finds the
+    /// list consistent.
     #[inline]
     fn fire_next(&mut self) {
         let index = self.next;
@@ -250,8 +249,7 @@ impl WakeList {
     }
 }
 
-/// Reached with wakers inside only while a panic unwinds: from one of them, or
-/// from the section itself.
+/// There are wakers inside only while a panic unwinds, of a waker or of the section.
 impl Drop for WakeList {
     #[inline]
     fn drop(&mut self) {

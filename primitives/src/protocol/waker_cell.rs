@@ -1,22 +1,22 @@
-//! One waiter's waker, registered by a single compare-exchange.
+//! The waker of the only waiter, registered by one compare-exchange.
 //!
-//! A [`WakerSlot`](super::WakerSlot) stands under the lock, so registering in
-//! it takes the lock and gives it back. Where there is only ever one waiter,
-//! and the bits alone say whether it has to wait, a bits-only section is
-//! enough: a bit says whose the waker is.
+//! A [`WakerSlot`](super::WakerSlot) is part of the state, so a section that registers
+//! in it takes the lock and releases it. If there is only ever one waiter, and the bits
+//! alone decide whether it waits, a section of the bits is enough: one bit tells whose
+//! the cell is.
 //!
 //! ```text
-//!   ┌────────────────────┐  put, then update: set `waits`   ┌───────────────┐
-//!   │ clear: the waiter's│ ───────────────────────────────▶ │ set:          │
-//!   │        alone       │ ◀─────────────────────────────── │ the sections' │
-//!   └────────────────────┘  update: clear `waits`, take     └───────────────┘
-//!            ▲              (a poll with another waker)             │
-//!            └──────────────────────────────────────────────────────┘
+//!   ┌────────────────────┐  write, then update: set `waits`  ┌───────────────────┐
+//!   │ `waits` is clear:  │ ────────────────────────────────▶ │ `waits` is set:   │
+//!   │ the waiter's cell  │ ◀──────────────────────────────── │ the sections' cell│
+//!   └────────────────────┘  update: clear `waits`, take      └───────────────────┘
+//!             ▲             (a poll with another waker)                │
+//!             └────────────────────────────────────────────────────────┘
 //!                           with: clear `waits`, take, and decide
 //! ```
 //!
-//! The update that sets the bit is the check too (P2): it does not set it where
-//! what the waiter waits for is decided.
+//! Invariant: the bit is set if and only if the cell holds a waker. The update that sets
+//! it is the check as well (P2): it fails if what the waiter waits for is decided.
 
 use core::mem::MaybeUninit;
 use core::task::{Context, Poll, Waker};
@@ -24,8 +24,8 @@ use core::task::{Context, Poll, Waker};
 use super::{Bits, StateLock};
 use crate::backend::{Backend, Cell};
 
-/// A place for the waker of one waiter, beside the lock whose bits it waits
-/// for. Dropping it drops no waker.
+/// A cell for the waker of one waiter, beside the lock whose bits it waits for. To drop
+/// the cell drops no waker.
 pub(crate) struct WakerCell<B: Backend> {
     waker: B::Cell<MaybeUninit<Waker>>,
 }
@@ -38,9 +38,9 @@ impl<B: Backend> WakerCell<B> {
         }
     }
 
-    /// Ready with the bits where one of `decided` is set; otherwise leaves the
-    /// waker of this poll and sets `waits`. `seen` is what the caller has just
-    /// loaded, with nothing decided.
+    /// Polls for a bit of `decided`: returns the bits if one is set, and otherwise leaves
+    /// the waker of this poll and sets `waits`. `seen` is what the caller has just loaded,
+    /// with nothing decided.
     ///
     /// # Safety
     ///
@@ -59,13 +59,13 @@ impl<B: Backend> WakerCell<B> {
         cx: &mut Context<'_>,
     ) -> Poll<Bits> {
         let waiting = seen.contains(waits);
-        // SAFETY: `waits` was set, so a waker had been put.
+        // SAFETY: `waits` was set, so a waker had been written.
         if waiting && unsafe { self.will_wake(cx.waker()) } {
             return Poll::Pending;
         }
-        // First, for it may panic, and then what was registered still is.
+        // First: if it panics, the old waker is still registered.
         let waker = cx.waker().clone();
-        // Dropped on return, in no section.
+        // It is dropped on return, outside of any section.
         let _displaced = if waiting {
             match lock.update(|bits| (!bits.intersects(decided)).then(|| bits.without(waits))) {
                 // SAFETY: `waits` was set and not yet cleared, since nothing
@@ -83,7 +83,7 @@ impl<B: Backend> WakerCell<B> {
         match lock.update(|bits| (!bits.intersects(decided)).then(|| bits | waits)) {
             Ok(_) => Poll::Pending,
             Err(bits) => {
-                // SAFETY: put above, and `waits` is still clear.
+                // SAFETY: it was written above, and `waits` is still clear.
                 unsafe { self.take_back() };
                 Poll::Ready(bits)
             }
@@ -101,7 +101,7 @@ impl<B: Backend> WakerCell<B> {
         waits: Bits,
     ) -> Option<Waker> {
         let taken = lock.update(|bits| bits.contains(waits).then(|| bits.without(waits)));
-        // SAFETY: `waits` was set, so a waker had been put, and this call has cleared it.
+        // SAFETY: `waits` was set, so a waker had been written, and this call has cleared it.
         taken.is_ok().then(|| unsafe { self.take() })
     }
 

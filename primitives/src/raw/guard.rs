@@ -30,11 +30,12 @@ use core::ptr::NonNull;
 use core::task::{Context, Poll};
 
 use super::mode::{Exclusive, Mode, Shared, Upgradable};
-use super::{AcquireState, CallerLocation, Holder, Holders, Permits, Request, Witness};
+use super::{AcquireState, Holder, Holders, Permits, Request, Witness};
 #[cfg(not(loom))]
 use crate::backend::DefaultBackend;
 use crate::backend::{Backend, SharedBackend};
 use crate::protocol::Bits;
+use crate::protocol::CallerLocation;
 use crate::{Mutex, RwLock};
 
 /// A value, and the lock under which it is reached.

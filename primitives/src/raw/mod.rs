@@ -1,4 +1,15 @@
-//! What the primitives share: permits, guards, the once slot, the handoff, tasks.
+//! What several primitives share, and what one builds a primitive of one's own on.
+//!
+//! | item | |
+//! | --- | --- |
+//! | [`Handoff`] | one value, from one sender to one receiver: the core of `oneshot` |
+//! | [`OnceSlot`] | one value, set once and then shared: the core of `OnceCell` and `SetOnce` |
+//! | [`Within`] | a future, and another that ends the wait for it: the core of a timeout |
+//! | [`task()`] | a future that an executor schedules, with a handle to its output |
+//! | [`Witness`] | accesses to memory that a checker watches |
+//! | [`Exclusive`] | a value that is `Sync` because it is only borrowed exclusively |
+//!
+//! The permits, guards and holders of the locks are here too, and are private.
 
 #![allow(
     unsafe_code,
@@ -8,7 +19,7 @@
 mod exclusive;
 mod guard;
 mod handoff;
-mod location;
+mod holders;
 pub(crate) mod mode;
 mod once_slot;
 pub(crate) mod permits;
@@ -20,13 +31,10 @@ mod witness;
 pub use self::exclusive::Exclusive;
 pub(crate) use self::guard::{AcquireGuard, Guard, Guarded, RawLock, UpgradeGuard};
 pub use self::handoff::{Boxed, Handoff, InSlot, RawReceiver, RawSender, Storage};
-#[cfg(feature = "locations")]
-pub use self::location::Locations;
-pub use self::location::{CallerLocation, Holder, Holders};
+pub(crate) use self::holders::{Holder, Holders};
 pub use self::once_slot::{INITIALIZED, OnceSlot, Queues};
-pub use self::permits::{
-    AcquireState, Beside, Closed, Permits, Queue, Refused, Request, describe_permits,
-};
+pub use self::permits::describe_permits;
+pub(crate) use self::permits::{AcquireState, Beside, Permits, Queue, Refused, Request};
 #[cfg(feature = "std")]
 pub use self::task::{
     Abort, Aborted, Failure, Join, Metadata, Name, Outcome, Owned, RunResult, Runnable, Schedule,

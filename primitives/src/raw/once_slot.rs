@@ -26,8 +26,8 @@ use core::fmt;
 use core::mem::MaybeUninit;
 use core::task::{Context, Poll};
 
-use super::CallerLocation;
 use crate::backend::{Backend, Cell, DefaultBackend, SharedBackend};
+use crate::protocol::CallerLocation;
 use crate::protocol::{
     Bits, Registered, Registration, Section, StateLock, Waiter, Waiters, WakeList,
 };
@@ -43,7 +43,8 @@ use crate::protocol::{
 /// use core::task::{Context, Poll, Waker};
 /// use reveille::backend::Native;
 /// use reveille::protocol::{Bits, Waiters};
-/// use reveille::raw::{OnceSlot, CallerLocation};
+/// use reveille::protocol::CallerLocation;
+/// use reveille::raw::OnceSlot;
 ///
 /// let slot = OnceSlot::<u32, Waiters<()>, Native>::new_in(Waiters::new());
 /// let mut cx = Context::from_waker(Waker::noop());

@@ -27,10 +27,10 @@
 
 use core::task::{Context, Poll};
 
-use super::CallerLocation;
 use crate::backend::Backend;
 #[cfg(not(loom))]
 use crate::backend::DefaultBackend;
+use crate::protocol::CallerLocation;
 use crate::protocol::{Bits, Generation, Section, StateLock, Waiter, Waiters, WakeList};
 
 const QUEUED: Bits = Bits::new(1);
@@ -47,7 +47,7 @@ const PERMIT: usize = BARGES + BARGE;
 
 /// Permits, the queue of requests that wait for some, and what stands beside them
 /// under the same lock.
-pub struct Permits<B: Backend, X = ()> {
+pub(crate) struct Permits<B: Backend, X = ()> {
     lock: StateLock<Queue<X>, B>,
     /// How often the first in the queue may be barged past.
     max_barges: u16,
@@ -57,7 +57,7 @@ pub struct Permits<B: Backend, X = ()> {
 ///
 /// A channel keeps its values there: one section takes the permit and stores the
 /// value that it is for.
-pub trait Beside {
+pub(crate) trait Beside {
     /// Whether the permits that come back after a close are seen by
     /// [`settled`](Self::settled), and a waiter that was granted permits before the
     /// close and polls after it is refused.
@@ -86,7 +86,7 @@ const fn clamp_barges(max_barges: u16) -> u16 {
 
 /// The requests that wait for permits, and what stands beside the permits.
 #[derive(Debug)]
-pub struct Queue<X> {
+pub(crate) struct Queue<X> {
     /// Each with what it asks for, or has been granted.
     waiters: Waiters<Request>,
     debt: usize,
@@ -132,7 +132,7 @@ impl<X> Queue<X> {
 /// What a waiter asks for or, if `most` is zero, what it has been granted. The two do
 /// not collide: a request for no permits never waits.
 #[derive(Clone, Copy, Debug)]
-pub struct Request {
+pub(crate) struct Request {
     least: usize,
     most: usize,
 }
@@ -166,11 +166,11 @@ impl Request {
 
 /// The permits are closed: no more will be granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Closed;
+pub(crate) struct Closed;
 
 /// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub(crate) enum Refused {
     /// The permits are closed.
     Closed,
     /// Too few are free, or other requests wait for them.
@@ -318,7 +318,7 @@ impl<B: Backend> Permits<B> {
 
 impl<B: Backend, X: Beside> Permits<B, X> {
     /// The largest number of permits.
-    pub const MAX: usize = Bits::MAX / PERMIT;
+    pub(crate) const MAX: usize = Bits::MAX / PERMIT;
 
     /// What keeps a release from being an update of the bits.
     const SLOW: Bits = match X::SEES_CLOSED {
@@ -656,7 +656,7 @@ impl<B: Backend, X: Beside> core::fmt::Debug for Permits<B, X> {
 /// The state of a future that acquires permits. The future passes the same permits and
 /// request to each call.
 #[derive(Debug)]
-pub struct AcquireState {
+pub(crate) struct AcquireState {
     stage: Stage,
     location: CallerLocation,
 }

@@ -1,7 +1,7 @@
-//! Where in the source somebody began to wait, or took what he holds.
+//! The holders of a lock or of permits, for debug output.
 //!
-//! It is known with the feature `locations`; without it, nothing of this takes
-//! room or time.
+//! They are listed with the feature `locations`. Without it, the list takes no room and
+//! no time.
 
 use core::fmt;
 #[cfg(feature = "locations")]
@@ -10,65 +10,23 @@ use core::panic::Location;
 use crate::backend::Backend;
 #[cfg(all(feature = "locations", not(loom)))]
 use crate::backend::DefaultBackend;
+use crate::protocol::CallerLocation;
 #[cfg(feature = "locations")]
 use crate::protocol::{Bits, StateLock, Waiter, Waiters};
 
-/// A place in the source: that of the call by which somebody began to wait, or
-/// took what he holds.
-#[derive(Clone, Copy)]
-pub struct CallerLocation {
-    #[cfg(feature = "locations")]
-    location: &'static Location<'static>,
-}
-
-impl CallerLocation {
-    /// The place of the caller.
-    #[cfg_attr(feature = "locations", track_caller)]
-    #[inline]
-    #[must_use]
-    pub const fn capture() -> Self {
-        Self {
-            #[cfg(feature = "locations")]
-            location: Location::caller(),
-        }
-    }
-
-    /// The place.
-    #[cfg(feature = "locations")]
-    #[must_use]
-    pub const fn get(self) -> &'static Location<'static> {
-        self.location
-    }
-}
-
-/// Locations, for people: a line each, as compilers print them.
-#[cfg(feature = "locations")]
-pub struct Locations(pub alloc::vec::Vec<&'static Location<'static>>);
-
-#[cfg(feature = "locations")]
-impl fmt::Debug for Locations {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut list = f.debug_list();
-        for place in &self.0 {
-            list.entry(&format_args!("{place}"));
-        }
-        list.finish()
-    }
-}
-
-/// Who holds something, and since which call: a list beside the permits, which
-/// decides nothing.
-pub struct Holders<B: Backend> {
-    /// Those who hold stand in the structure of those who wait, and never do.
+/// The holders of a lock or of permits, with the locations at which they acquired it: a
+/// list for people, which decides nothing.
+pub(crate) struct Holders<B: Backend> {
+    /// Holders are listed as waiters that are never notified.
     #[cfg(feature = "locations")]
     lock: StateLock<Waiters<()>, B>,
     #[cfg(not(feature = "locations"))]
     backend: core::marker::PhantomData<fn() -> B>,
 }
 
-/// A place among the holders, from `enter` to `leave`.
+/// An entry among the holders, from `enter` to `leave`.
 #[derive(Debug, Default)]
-pub struct Holder {
+pub(crate) struct Holder {
     #[cfg(feature = "locations")]
     entry: Option<Waiter>,
 }
@@ -121,7 +79,7 @@ impl<B: Backend> Holders<B> {
         let _ = holder;
     }
 
-    /// Where they took what they hold, the first first.
+    /// Returns where each holder acquired what it holds, in that order.
     #[cfg(feature = "locations")]
     pub(crate) fn locations(&self) -> alloc::vec::Vec<&'static Location<'static>> {
         self.lock.with(|section| section.state.locations())
@@ -131,14 +89,5 @@ impl<B: Backend> Holders<B> {
 impl<B: Backend> fmt::Debug for Holders<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Holders").finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for CallerLocation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        #[cfg(feature = "locations")]
-        return fmt::Display::fmt(self.location, f);
-        #[cfg(not(feature = "locations"))]
-        f.write_str("CallerLocation")
     }
 }
