@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use reveille::oneshot;
 use reveille::time::{Timers, VirtualClock, sleep};
-use reveille_executor::task::coop::{cooperative, has_budget_remaining};
+use reveille_executor::task::coop::{cooperative, has_budget_remaining, poll_proceed};
 use reveille_executor::task::{self, JoinSet, consume_budget, yield_now};
 use reveille_executor::{Executor, LocalExecutor, Simulation, ThreadPool, block_on};
 
@@ -790,4 +790,108 @@ fn a_simulation_says_that_it_is_stuck() {
         let (_tx, rx) = oneshot::channel::<()>();
         drop(rx.await);
     });
+}
+
+reveille_executor::task_local! {
+    static NUMBER: u32;
+    static SEEN: Arc<Mutex<Vec<u32>>>
+}
+
+/// The value goes with its future: from poll to poll, into its destructors, and nowhere
+/// else.
+#[test]
+fn a_task_local_goes_with_its_future() {
+    fn check(executor: &impl Executor<JoinHandle<u32> = task::JoinHandle<u32>>) {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let tasks: Vec<_> = (0..20)
+            .map(|number| {
+                let sees = OnDrop(|| SEEN.with(|seen| seen.lock().unwrap().push(NUMBER.get())));
+                let numbered = async move {
+                    let _sees = sees;
+                    for _ in 0..3 {
+                        assert_eq!(NUMBER.get(), number);
+                        yield_now().await;
+                    }
+                    assert_eq!(
+                        NUMBER.scope(number + 100, async { NUMBER.get() }).await,
+                        number + 100
+                    );
+                    let spawned = task::spawn(async { NUMBER.try_get().is_err() }).await;
+                    assert!(spawned.unwrap());
+                    NUMBER.get()
+                };
+                executor.spawn(SEEN.scope(seen.clone(), NUMBER.scope(number, numbered)))
+            })
+            .collect();
+        for (number, task) in (0..).zip(tasks) {
+            assert_eq!(executor.block_on(task).unwrap(), number);
+        }
+        let mut seen = seen.lock().unwrap();
+        seen.sort_unstable();
+        assert_eq!(*seen, (0..20).collect::<Vec<_>>());
+    }
+    in_time(|| {
+        check(&LocalExecutor::new());
+        check(&pool(2));
+    });
+    assert!(NUMBER.try_with(|_| ()).is_err());
+}
+
+#[test]
+fn a_task_local_is_dropped_with_its_future_and_seen_by_its_destructors() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sees = OnDrop(|| SEEN.with(|seen| seen.lock().unwrap().push(NUMBER.get())));
+    let executor = LocalExecutor::new();
+    let waits = executor.spawn_local(SEEN.scope(
+        seen.clone(),
+        NUMBER.scope(7, async move {
+            let _sees = sees;
+            pending::<()>().await;
+        }),
+    ));
+    executor.run_until_idle();
+    waits.abort();
+    executor.run_until_idle();
+    assert_eq!(*seen.lock().unwrap(), [7]);
+    assert_eq!(Arc::strong_count(&seen), 1);
+}
+
+#[test]
+fn a_future_without_a_budget_is_not_stopped() {
+    let executor = LocalExecutor::new();
+    let (polls, count) = (Rc::new(RefCell::new(0)), Rc::new(RefCell::new(0)));
+    let mut looped = Box::pin(task::unconstrained({
+        let count = count.clone();
+        async move {
+            for _ in 0..1000 {
+                consume_budget().await;
+                *count.borrow_mut() += 1;
+            }
+            assert!(has_budget_remaining());
+        }
+    }));
+    let counted = polls.clone();
+    executor.block_on(poll_fn(move |cx| {
+        *counted.borrow_mut() += 1;
+        looped.as_mut().poll(cx)
+    }));
+    assert_eq!((*polls.borrow(), *count.borrow()), (1, 1000));
+}
+
+#[test]
+fn a_budget_is_given_back_where_a_poll_came_to_nothing() {
+    LocalExecutor::new().block_on(poll_fn(|cx| {
+        for _ in 0..1000 {
+            assert!(poll_proceed(cx).is_ready());
+        }
+        let consumed = (0..1000).take_while(|_| match poll_proceed(cx) {
+            Poll::Ready(restores) => {
+                restores.made_progress();
+                true
+            }
+            Poll::Pending => false,
+        });
+        assert_eq!(consumed.count(), 128);
+        Poll::Ready(())
+    }));
 }

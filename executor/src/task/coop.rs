@@ -18,8 +18,9 @@
 
 use std::cell::Cell;
 use std::future::{Future, IntoFuture, poll_fn};
+use std::marker::PhantomData;
 use std::pin::pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 /// How much there is for a poll: tokio's.
 const BUDGET: u32 = 128;
@@ -77,16 +78,69 @@ pub fn has_budget_remaining() -> bool {
     LEFT.get() != Some(0)
 }
 
-fn poll_proceed(cx: &Context<'_>) -> Poll<()> {
-    if has_budget_remaining() {
-        return Poll::Ready(());
+/// Consumes a unit of the budget of this poll. If nothing of it is left, wakes the task
+/// and returns `Pending`, and so must the caller.
+///
+/// The unit is given back when what this returns is dropped, unless
+/// [`made_progress`](RestoreOnPending::made_progress) was called. For futures that are
+/// written by hand; [`cooperative`] wraps any.
+///
+/// # Examples
+///
+/// ```
+/// use std::pin::Pin;
+/// use std::task::{Context, Poll, ready};
+/// use reveille_executor::task::coop::poll_proceed;
+///
+/// fn poll_cooperatively<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
+///     let restores = ready!(poll_proceed(cx));
+///     let poll = future.poll(cx);
+///     if poll.is_ready() {
+///         restores.made_progress();
+///     }
+///     poll
+/// }
+/// # let mut ready = std::pin::pin!(std::future::ready(7));
+/// # let polled = std::future::poll_fn(|cx| poll_cooperatively(ready.as_mut(), cx));
+/// # assert_eq!(reveille_executor::block_on(polled), 7);
+/// ```
+pub fn poll_proceed(cx: &mut Context<'_>) -> Poll<RestoreOnPending> {
+    let left = LEFT.get();
+    if left == Some(0) {
+        cx.waker().wake_by_ref();
+        return Poll::Pending;
     }
-    cx.waker().wake_by_ref();
-    Poll::Pending
+    LEFT.set(left.map(|left| left - 1));
+    Poll::Ready(RestoreOnPending {
+        before: Cell::new(left),
+        on_its_thread: PhantomData,
+    })
 }
 
-fn made_progress() {
-    LEFT.set(LEFT.get().map(|left| left.saturating_sub(1)));
+/// Gives back the unit of the budget that [`poll_proceed`] has consumed, when it is
+/// dropped.
+#[derive(Debug)]
+#[must_use = "dropped at once, it gives the budget back"]
+pub struct RestoreOnPending {
+    /// None where there is no bound, or progress was made.
+    before: Cell<Option<u32>>,
+    /// The budget is that of a poll on one thread.
+    on_its_thread: PhantomData<*mut ()>,
+}
+
+impl RestoreOnPending {
+    /// Keeps the unit consumed: the poll has come to something.
+    pub fn made_progress(&self) {
+        self.before.set(None);
+    }
+}
+
+impl Drop for RestoreOnPending {
+    fn drop(&mut self) {
+        if let Some(before) = self.before.get() {
+            LEFT.set(Some(before));
+        }
+    }
 }
 
 /// Consumes a unit of the budget of this poll; where nothing of it is left, goes to the
@@ -114,14 +168,33 @@ fn made_progress() {
 /// # let _: task::JoinHandle<()> = endless;
 /// ```
 pub async fn consume_budget() {
+    poll_fn(|cx| poll_proceed(cx).map(|restores| restores.made_progress())).await;
+}
+
+/// Runs a future without a budget: whatever it consumes, it is not stopped.
+///
+/// # Cancel safety
+///
+/// That of the future.
+///
+/// # Examples
+///
+/// ```
+/// use reveille_executor::{LocalExecutor, task};
+///
+/// LocalExecutor::new().block_on(task::unconstrained(async {
+///     for _ in 0..1000 {
+///         task::consume_budget().await; // never goes to the back of the queue
+///     }
+/// }));
+/// ```
+pub async fn unconstrained<F: IntoFuture>(future: F) -> F::Output {
+    let mut future = pin!(future.into_future());
     poll_fn(|cx| {
-        let proceed = poll_proceed(cx);
-        if proceed.is_ready() {
-            made_progress();
-        }
-        proceed
+        let _budget = Budget::unbounded();
+        future.as_mut().poll(cx)
     })
-    .await;
+    .await
 }
 
 /// A future that consumes a unit of the budget when it is ready, and where nothing of it
@@ -157,12 +230,10 @@ pub async fn consume_budget() {
 pub async fn cooperative<F: IntoFuture>(future: F) -> F::Output {
     let mut future = pin!(future.into_future());
     poll_fn(|cx| {
-        if poll_proceed(cx).is_pending() {
-            return Poll::Pending;
-        }
+        let restores = ready!(poll_proceed(cx));
         let poll = future.as_mut().poll(cx);
         if poll.is_ready() {
-            made_progress();
+            restores.made_progress();
         }
         poll
     })

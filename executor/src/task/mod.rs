@@ -15,19 +15,31 @@
 //!
 //! # Differences from `tokio::task`
 //!
-//! - A detached task that waits, and that nobody can wake any more, is dropped by its
-//!   executor; there it stays until the runtime ends.
-//! - The budget is opt-in: only [`consume_budget`] and [`coop::cooperative`] consume
-//!   it. So there is no `unconstrained`.
-//! - [`spawn_blocking`] is for what a [`ThreadPool`](crate::ThreadPool) runs only. There
-//!   is no `block_in_place`.
-//! - Nothing answers the current executor, as tokio's `Handle::current` does: [`spawn`]
-//!   and [`spawn_local`] find it.
-//! - Instead of a `LocalSet` there is [`LocalExecutor`](crate::LocalExecutor). There is
-//!   no `task_local!`.
-//! - [`JoinSet`] has no `spawn_on` and its like: [`insert`](JoinSet::insert) takes the
-//!   handle of a task that was spawned anywhere. It has no `join_next_with_id` either,
-//!   and a [`JoinError`] no `id`: a handle tells it.
+//! - A detached task that waits, and that nothing can wake any more, is dropped by its
+//!   executor; with tokio it stays until the runtime ends.
+//! - The budget is opt-in: only [`consume_budget`], [`coop::cooperative`] and
+//!   [`coop::poll_proceed`] consume it. [`unconstrained`] lifts it for what does.
+//! - [`unconstrained`], [`coop::cooperative`], [`LocalKey::scope`] and the futures of a
+//!   [`JoinSet`] have no named type: there is no `Unconstrained`, `Coop` or
+//!   `TaskLocalFuture`. Write `impl Future`, or box them.
+//! - There is no `block_in_place`: a worker that blocks is not replaced. Make the call by
+//!   [`spawn_blocking`].
+//! - There is no `LocalSet`: a [`LocalExecutor`](crate::LocalExecutor) is one. It runs
+//!   tasks that are not `Send` on one thread, has [`spawn_local`],
+//!   [`block_on`](crate::LocalExecutor::block_on) and
+//!   [`run_until_idle`](crate::LocalExecutor::run_until_idle), and needs no runtime around
+//!   it: to give it a thread beside a pool, start that thread.
+//! - [`Handle::current`](crate::pool::Handle::current) is that of a
+//!   [`ThreadPool`](crate::ThreadPool). On an executor of one thread, [`spawn`],
+//!   [`spawn_local`] and [`spawn_blocking`] find the executor.
+//! - An executor can run inside another: `block_on` of a *different*
+//!   [`LocalExecutor`](crate::LocalExecutor) within a task blocks the task's thread, as any
+//!   call does, where tokio panics. What the inner future waits for must not be a task of
+//!   the thread that is blocked.
+//! - [`JoinSet::spawn_on`] takes any [`Executor`](crate::Executor) with the handles of this
+//!   module, [`JoinSet::spawn_local_on`] a [`LocalExecutor`](crate::LocalExecutor).
+//!   [`JoinSet::insert`] takes the handle of a task that was spawned anywhere.
+//! - A dropped `join_next` leaves no waker in its set.
 //! - Tasks can have a [name](JoinHandle::name).
 
 #![forbid(unsafe_code)]
@@ -38,14 +50,16 @@ mod handle;
 mod hosted;
 mod id;
 mod join_set;
+mod local_key;
 mod spawn;
 mod yield_now;
 
-pub use self::coop::consume_budget;
+pub use self::coop::{consume_budget, unconstrained};
 pub use self::error::JoinError;
 pub use self::handle::{AbortHandle, JoinHandle};
 pub use self::id::{Id, id, try_id};
 pub use self::join_set::JoinSet;
+pub use self::local_key::{AccessError, LocalKey};
 pub use self::spawn::{spawn, spawn_blocking, spawn_local};
 pub use self::yield_now::{YieldNow, yield_now};
 
