@@ -46,6 +46,9 @@ pub(crate) trait Threads<B: BlockingBackend>: Send + Sync + 'static {
     /// Sleeps until unparked, or for as long as a thread may be idle. Returns whether
     /// it was that long.
     fn park(&self, park: &B::Park) -> bool;
+
+    /// Is called after each call that is done.
+    fn done(&self) {}
 }
 
 pub(crate) struct Blocking<B: BlockingBackend> {
@@ -213,6 +216,12 @@ impl<B: BlockingBackend> Blocking<B> {
     /// Lets go of a call that is done.
     fn done(&self, key: usize) {
         drop(self.tasks.with(|section| section.state.remove(key)));
+        self.threads.done();
+    }
+
+    /// Whether every call is done.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.tasks.with(|section| section.state.is_empty())
     }
 
     /// Takes no further calls, and cancels those that have not begun.

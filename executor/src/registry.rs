@@ -52,6 +52,12 @@ impl<B: Backend> Registry<B> {
         }
     }
 
+    /// Whether there is no task. Looks at every slot.
+    pub(crate) fn is_empty(&self) -> bool {
+        let is_free = |slot: &Slot<B>| matches!(slot, Slot::Free { .. });
+        self.slots.iter().all(is_free)
+    }
+
     /// Lets some task go, at the end: none is taken up any more.
     pub(crate) fn pop(&mut self) -> Option<Owned<B>> {
         loop {

@@ -231,6 +231,7 @@ impl Single {
         let threads = SystemThreads {
             set: set.clone(),
             keep_alive: KEEP_ALIVE,
+            done: Some(self.alarm.clone()),
         };
         let blocking = Blocking::new(MAX_BLOCKING, threads);
         let timers = self.timers().clone();
@@ -362,7 +363,11 @@ impl Single {
         let Some(next) = catch_panic(|| self.driver.turn(&mut alarm)) else {
             return; // What is left is done by the next.
         };
-        if !self.queue.borrow().is_empty() || self.timers().idle() {
+        // A call that is being made takes real time, in which virtual time stands: else
+        // a timeout around the call would pass at once. The alarm tells of its end.
+        let calls = self.blocking.get();
+        let is_idle = calls.is_none_or(|calls| calls.blocking.is_idle());
+        if !self.queue.borrow().is_empty() || is_idle && self.timers().idle() {
             return;
         }
         if next.is_none()

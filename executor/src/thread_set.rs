@@ -14,6 +14,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -129,6 +130,8 @@ impl Drop for Member {
 pub(crate) struct SystemThreads {
     pub(crate) set: Arc<ThreadSet>,
     pub(crate) keep_alive: Duration,
+    /// Is woken after each call that is done.
+    pub(crate) done: Option<Waker>,
 }
 
 impl Threads<Native> for SystemThreads {
@@ -140,5 +143,11 @@ impl Threads<Native> for SystemThreads {
         let start = Instant::now();
         park.park_timeout(self.keep_alive);
         start.elapsed() >= self.keep_alive
+    }
+
+    fn done(&self) {
+        if let Some(done) = &self.done {
+            done.wake_by_ref();
+        }
     }
 }

@@ -621,6 +621,39 @@ fn destructors_at_the_end_are_those_of_their_tasks_and_can_spawn() {
     });
 }
 
+/// Whether the handle is dropped before the task is finished or after.
+#[test]
+fn an_output_that_nothing_joins_is_dropped_as_its_task() {
+    fn check(executor: &impl Executor<JoinHandle<OnDrop<Box<dyn FnMut() + Send>>> = Handle>) {
+        for finished in [false, true] {
+            let seen = Arc::new(Mutex::new(None));
+            let sees = seen.clone();
+            let output: Box<dyn FnMut() + Send> =
+                Box::new(move || *sees.lock().unwrap() = task::try_id());
+            let output = OnDrop(output);
+            let handle = executor.spawn(async move { output });
+            let id = handle.id();
+            let mut handle = Some(handle);
+            if finished {
+                while !handle.as_ref().is_some_and(|handle| handle.is_finished()) {
+                    executor.block_on(yield_now());
+                }
+            }
+            handle.take();
+            while seen.lock().unwrap().is_none() {
+                executor.block_on(yield_now());
+            }
+            assert_eq!(*seen.lock().unwrap(), Some(id), "finished: {finished}");
+        }
+    }
+    type Handle = task::JoinHandle<OnDrop<Box<dyn FnMut() + Send>>>;
+    in_time(|| {
+        check(&LocalExecutor::new());
+        check(&Simulation::new(7));
+        check(&pool(1));
+    });
+}
+
 #[test]
 fn a_refused_task_is_dropped_as_itself() {
     let pool = pool(1);

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 use std::future::{Future, pending};
+use std::panic::panic_any;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
@@ -11,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use reveille::oneshot;
-use reveille::time::{Timers, sleep, timeout};
+use reveille::time::{Timers, VirtualClock, sleep, timeout};
 use reveille_executor::task::{self, JoinHandle, yield_now};
 use reveille_executor::{Executor, LocalExecutor, ThreadPool, block_on};
 
@@ -246,5 +247,31 @@ fn many_sleeps_end_on_a_pool() {
                 pool.block_on(task).unwrap();
             }
         }
+    });
+}
+
+/// What a call does takes real time, and virtual time does not pass meanwhile.
+#[test]
+fn virtual_time_stands_while_a_call_blocks() {
+    in_time(|| {
+        let clock = VirtualClock::when_idle();
+        let builder = LocalExecutor::builder().timers(clock.timers().clone());
+        let executor = builder.build();
+        let call = || thread::sleep(20 * MS);
+        executor.block_on(async {
+            let joined = timeout(MS, task::spawn_blocking(call)).await;
+            joined.expect("no time has passed").unwrap();
+            let joined = timeout(MS, task::spawn_blocking(|| panic_any("no coffee"))).await;
+            assert!(joined.expect("no time has passed").unwrap_err().is_panic());
+        });
+        assert_eq!(clock.now(), reveille::time::Instant::ORIGIN);
+
+        // The end of a call that nothing joins lets it pass again.
+        executor.block_on(async {
+            let call = task::spawn_blocking(call);
+            sleep(FAR).await;
+            assert!(call.is_finished());
+        });
+        assert!(clock.now() >= reveille::time::Instant::ORIGIN + FAR);
     });
 }

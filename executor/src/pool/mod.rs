@@ -572,6 +572,7 @@ impl Builder {
             SystemThreads {
                 keep_alive: self.keep_alive,
                 set: threads.clone(),
+                done: None,
             },
         );
         let timers = self.timers.unwrap_or_else(Timers::threaded);

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use reveille::backend::Native;
 use reveille::raw::{Abort, Join, Metadata};
 
-use super::id::cancel_refused;
+use super::id::{Running, cancel_refused};
 use super::{Id, JoinError};
 use crate::blocking::Spawned;
 
@@ -167,6 +167,17 @@ impl<T> Future for JoinHandle<T> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let outcome = ready!(Join::poll(&mut self.join, cx));
         Poll::Ready(outcome.map_err(|failure| JoinError::new(self.id(), failure)))
+    }
+}
+
+/// The output of a task that nothing joins is dropped as the task: its destructor sees
+/// the task's [id](super::id()), as one that runs before the handle is dropped does.
+impl<T> Drop for JoinHandle<T> {
+    fn drop(&mut self) {
+        if let Some(join) = self.join.take() {
+            let _running = Running::enter(&self.metadata);
+            drop(join);
+        }
     }
 }
 
