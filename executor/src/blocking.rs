@@ -23,6 +23,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::panic::RefUnwindSafe;
 use std::sync::Arc;
 
 use reveille::backend::{BlockingBackend, Park};
@@ -57,6 +58,9 @@ pub(crate) struct Blocking<B: BlockingBackend> {
     threads: Box<dyn Threads<B>>,
     max_threads: usize,
 }
+
+/// What starts threads is called outside the lock, and has no state of the pool's.
+impl<B: BlockingBackend> RefUnwindSafe for Blocking<B> {}
 
 struct State<B: BlockingBackend> {
     queue: VecDeque<Runnable<B>>,

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::iter::FusedIterator;
 use core::mem;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 #[cfg(feature = "futures-core")]
 use core::pin::Pin;
 use core::task::{Context, Poll};
@@ -82,6 +83,10 @@ pub struct Sender<T, B: Backend = DefaultBackend> {
 pub struct Receiver<T, B: Backend = DefaultBackend> {
     rx: Rx<T, B>,
 }
+
+/// Values are received whole, and a shared borrow reaches none.
+impl<T, B: Backend> UnwindSafe for Receiver<T, B> {}
+impl<T, B: Backend> RefUnwindSafe for Receiver<T, B> {}
 
 impl<T, B: Backend> Sender<T, B> {
     #[inline]

@@ -4,6 +4,7 @@
 
 use alloc::vec::Vec;
 use core::fmt;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 #[cfg(feature = "futures-core")]
 use core::pin::Pin;
 use core::task::{Context, Poll};
@@ -63,6 +64,10 @@ pub struct UnboundedSender<T, B: Backend = DefaultBackend> {
 pub struct UnboundedReceiver<T, B: Backend = DefaultBackend> {
     rx: Rx<T, B>,
 }
+
+/// Values are received whole, and a shared borrow reaches none.
+impl<T, B: Backend> UnwindSafe for UnboundedReceiver<T, B> {}
+impl<T, B: Backend> RefUnwindSafe for UnboundedReceiver<T, B> {}
 
 impl<T, B: Backend> UnboundedSender<T, B> {
     /// Sends a value, without waiting.

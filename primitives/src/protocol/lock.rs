@@ -12,6 +12,7 @@
 
 use core::fmt;
 use core::marker::PhantomData;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::task::{Context, Poll};
 
 use super::{Bits, Registered, Registration, WakeList};
@@ -302,6 +303,11 @@ impl<S, B: Backend> Drop for Rounds<'_, S, B> {
 unsafe impl<S: Send, B: SharedBackend> Sync for StateLock<S, B> {}
 // SAFETY: `SharedBackend` promises that a lock whose state is `Send` may be sent.
 unsafe impl<S: Send, B: SharedBackend> Send for StateLock<S, B> {}
+
+/// A panic leaves nothing half done: no foreign code runs in a section (P4), so none of
+/// its panics ends one, and wakers that panic do so after it (P8).
+impl<S, B: Backend> RefUnwindSafe for StateLock<S, B> {}
+impl<S, B: Backend> UnwindSafe for StateLock<S, B> {}
 
 impl<S, B: Backend> fmt::Debug for StateLock<S, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -19,6 +19,7 @@
 //! it is the check as well (P2): it fails if what the waiter waits for is decided.
 
 use core::mem::MaybeUninit;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::task::{Context, Poll, Waker};
 
 use super::{Bits, StateLock};
@@ -29,6 +30,11 @@ use crate::backend::{Backend, Cell};
 pub(crate) struct WakerCell<B: Backend> {
     waker: B::Cell<MaybeUninit<Waker>>,
 }
+
+/// The waker of the latest poll is in it or is not: one that panics as it is cloned has
+/// replaced nothing yet.
+impl<B: Backend> RefUnwindSafe for WakerCell<B> {}
+impl<B: Backend> UnwindSafe for WakerCell<B> {}
 
 impl<B: Backend> WakerCell<B> {
     #[inline]

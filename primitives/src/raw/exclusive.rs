@@ -1,6 +1,7 @@
 //! A value that is reached by exclusive borrow only, and so can be shared.
 
 use core::fmt;
+use core::panic::RefUnwindSafe;
 
 /// A value that is reached by exclusive borrow only.
 ///
@@ -39,6 +40,9 @@ impl<T> Exclusive<T> {
 // it is `&mut self`, which one thread has at a time, and to have it on another thread
 // takes `T: Send`, since `Exclusive<T>` is `Send` only where `T` is.
 unsafe impl<T> Sync for Exclusive<T> {}
+
+/// As for `Sync`: a shared borrow reaches nothing.
+impl<T> RefUnwindSafe for Exclusive<T> {}
 
 impl<T> fmt::Debug for Exclusive<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -25,7 +25,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
-use core::panic::{RefUnwindSafe, UnwindSafe};
+use core::panic::RefUnwindSafe;
 use core::ptr::NonNull;
 use core::task::{Context, Poll};
 
@@ -510,10 +510,6 @@ impl<H: Handle, M: Mode> Drop for Guard<H, M> {
 /// By a shared borrow a guard gives a `&` of its value, and of the primitive, which it
 /// keeps locked. Not that of an `Arc`, which can be cloned and outlive the guard.
 impl<K: ?Sized, M: Mode + RefUnwindSafe> RefUnwindSafe for Guard<&K, M> where for<'a> &'a K: Handle {}
-
-/// No section of the lock is left half done by a panic: no foreign code runs in one.
-impl<B: Backend> RefUnwindSafe for RawLock<B> {}
-impl<B: Backend> UnwindSafe for RawLock<B> {}
 
 /// A waiter for a [`Guard`].
 #[must_use = "nothing is acquired unless it is polled"]

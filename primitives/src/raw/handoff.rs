@@ -36,6 +36,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ops::Deref;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::ptr::NonNull;
 use core::task::{Context, Poll};
 
@@ -195,6 +196,11 @@ unsafe impl<T: Send, B: SharedBackend> Sync for Handoff<T, B> {}
 // SAFETY: its lock and its cells may be sent, as `SharedBackend` promises of a state
 // and of values that are `Send`.
 unsafe impl<T: Send, B: SharedBackend> Send for Handoff<T, B> {}
+
+/// By a shared borrow nobody reaches the value, which moves from one side to the other
+/// as a whole.
+impl<T, B: Backend> RefUnwindSafe for Handoff<T, B> {}
+impl<T, B: Backend> UnwindSafe for Handoff<T, B> {}
 
 impl<T, B: Backend> Handoff<T, B> {
     /// An empty handoff, over any backend.

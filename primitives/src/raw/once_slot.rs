@@ -24,6 +24,7 @@
 
 use core::fmt;
 use core::mem::MaybeUninit;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::task::{Context, Poll};
 
 use crate::backend::{Backend, Cell, DefaultBackend, SharedBackend};
@@ -366,6 +367,10 @@ unsafe impl<T: Send + Sync, S: Send, B: SharedBackend> Sync for OnceSlot<T, S, B
 // SAFETY: its lock and its cell may be sent, as `SharedBackend` promises of a state
 // and a value that are `Send`.
 unsafe impl<T: Send, S: Send, B: SharedBackend> Send for OnceSlot<T, S, B> {}
+
+/// A shared borrow gives a `&T`, and takes a `T`, as a whole.
+impl<T: RefUnwindSafe + UnwindSafe, S, B: Backend> RefUnwindSafe for OnceSlot<T, S, B> {}
+impl<T: UnwindSafe, S, B: Backend> UnwindSafe for OnceSlot<T, S, B> {}
 
 impl<T, S, B: Backend> fmt::Debug for OnceSlot<T, S, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -45,7 +45,7 @@ use core::pin::Pin;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use core::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::thread_local;
 
 use crate::backend::{Backend, Cell, DefaultBackend, SharedBackend};
@@ -208,6 +208,10 @@ unsafe impl<T: Send, B: SharedBackend> Send for Join<T, B> {}
 // SAFETY: by a shared end nobody reaches the output.
 unsafe impl<T: Send, B: SharedBackend> Sync for Join<T, B> {}
 impl<T, B: Backend> Unpin for Join<T, B> {}
+/// A panic of the task is its outcome, and an output comes out whole. A shared borrow
+/// reaches none.
+impl<T, B: Backend> UnwindSafe for Join<T, B> {}
+impl<T, B: Backend> RefUnwindSafe for Join<T, B> {}
 
 /// What is left to do after a run.
 #[derive(Debug)]

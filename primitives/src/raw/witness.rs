@@ -1,6 +1,7 @@
 //! Accesses to memory, without the memory.
 
 use core::fmt;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::backend::{Backend, Cell, DefaultBackend, SharedBackend};
 
@@ -54,6 +55,10 @@ impl<B: Backend> Witness<B> {
 unsafe impl<B: SharedBackend> Sync for Witness<B> {}
 // SAFETY: a cell of `()` may be sent (`SharedBackend`).
 unsafe impl<B: SharedBackend> Send for Witness<B> {}
+
+/// There is nothing in it that a panic could leave half done.
+impl<B: Backend> RefUnwindSafe for Witness<B> {}
+impl<B: Backend> UnwindSafe for Witness<B> {}
 
 impl<B: Backend> fmt::Debug for Witness<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -19,6 +19,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
+use core::panic::RefUnwindSafe;
 use core::time::Duration;
 
 use super::driver::Drivers;
@@ -59,6 +60,9 @@ pub(super) struct Inner<B: Backend> {
     /// Starts the thread that drives where nobody else does, on its seat.
     pub(super) start: Option<Start<B>>,
 }
+
+/// A clock is asked for the time and no more, outside the lock.
+impl<B: Backend> RefUnwindSafe for Inner<B> {}
 
 /// Starts a thread that drives timers, on a seat; or answers why not.
 pub(super) type Start<B> = fn(&Timers<B>, usize) -> Result<(), String>;
