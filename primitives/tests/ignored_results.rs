@@ -7,10 +7,14 @@
 
 #![deny(unused_must_use)]
 
+use std::panic::panic_any;
 use std::time::Duration;
 
 use reveille::time::{DelayQueue, Instant, interval, interval_at, sleep};
 use reveille::{Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore, SetOnce, mpsc, oneshot};
+use reveille_executor::LocalExecutor;
+use reveille_executor::task::coop::has_budget_remaining;
+use reveille_executor::task::{self, JoinSet};
 
 #[test]
 fn a_result_that_tokio_lets_go_unused_does_not_warn() {
@@ -108,4 +112,32 @@ fn a_result_that_tokio_lets_go_unused_does_not_warn() {
     expired.deadline();
     expired.key();
     expired.into_inner();
+}
+
+#[test]
+fn a_result_of_a_task_that_tokio_lets_go_unused_does_not_warn() {
+    LocalExecutor::new().block_on(async {
+        let mut set = JoinSet::new();
+        JoinSet::<()>::new();
+        set.spawn(async {});
+        set.len();
+        set.is_empty();
+        set.join_next().await;
+
+        let task = task::spawn(async { task::try_id() });
+        task.id();
+        task.is_finished();
+        let abort = task.abort_handle();
+        abort.id();
+        abort.is_finished();
+        abort.abort();
+        let error = task.await.unwrap_err();
+        error.id();
+        error.is_cancelled();
+        error.is_panic();
+        task::try_id();
+        has_budget_remaining();
+        let panics = task::spawn(async { panic_any(7) });
+        panics.await.unwrap_err().into_panic();
+    });
 }

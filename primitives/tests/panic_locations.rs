@@ -19,9 +19,13 @@ use reveille::time::wheel::Wheel;
 use reveille::time::{DelayQueue, Instant, VirtualClock, interval, interval_at};
 use reveille::{RwLock, Semaphore, mpsc, oneshot};
 use reveille_executor::task;
-use reveille_executor::{Executor, LocalExecutor, Simulation, ThreadPool, Threads, block_on};
+use reveille_executor::{Executor, LocalExecutor, Simulation, ThreadPool, Threads, block_on, pool};
 
 type Call = fn();
+
+reveille_executor::task_local! {
+    static KEY: ();
+}
 
 /// What is called, and how it is called so that it panics.
 const PANICS: &[(&str, Call)] = &[
@@ -188,6 +192,16 @@ const PANICS: &[(&str, Call)] = &[
     ("JoinSet::from_iter outside of an executor", || {
         drop(task::JoinSet::from_iter([async {}]));
     }),
+    ("LocalKey::with outside of a scope", || KEY.with(|_| {})),
+    ("LocalKey::get outside of a scope", || {
+        KEY.get();
+    }),
+    ("LocalKey::sync_scope within with", || {
+        KEY.sync_scope((), || KEY.with(|()| KEY.sync_scope((), || {})));
+    }),
+    ("pool::Handle::current outside of a pool", || {
+        drop(pool::Handle::current());
+    }),
     ("task::id outside of a task", || {
         let _ = task::id();
     }),
@@ -240,6 +254,7 @@ const OTHERS: &[(&str, &[&str])] = &[
     // It is one of a later poll, or of a task.
     ("barrier.rs", &["wait"]),
     ("task/join_set.rs", &["join_all"]),
+    ("task/local_key.rs", &["scope"]),
     ("raw/task.rs", &["run", "cancel", "poll"]),
     // There are too many of what is counted: 2^32 waiters, values or wakers due.
     (

@@ -73,7 +73,6 @@ impl Drop for Budget {
 ///
 /// assert!(has_budget_remaining());
 /// ```
-#[must_use]
 pub fn has_budget_remaining() -> bool {
     LEFT.get() != Some(0)
 }

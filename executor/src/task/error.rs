@@ -53,7 +53,6 @@ impl JoinError {
     /// # Examples
     ///
     /// See the [type](Self).
-    #[must_use]
     pub fn id(&self) -> Id {
         self.id
     }
@@ -69,7 +68,6 @@ impl JoinError {
     /// let task = Threads.spawn(async { panic!("no coffee") });
     /// assert!(!Threads.block_on(task).unwrap_err().is_cancelled());
     /// ```
-    #[must_use]
     pub fn is_cancelled(&self) -> bool {
         matches!(self.reason, Reason::Cancelled)
     }
@@ -84,7 +82,6 @@ impl JoinError {
     /// let task = Threads.spawn(async { panic!("no coffee") });
     /// assert!(Threads.block_on(task).unwrap_err().is_panic());
     /// ```
-    #[must_use]
     pub fn is_panic(&self) -> bool {
         matches!(self.reason, Reason::Panicked(_))
     }
@@ -109,7 +106,6 @@ impl JoinError {
     /// }
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn into_panic(self) -> Box<dyn Any + Send> {
         self.try_into_panic().expect(
             "JoinError::into_panic: the task was cancelled and did not panic; \

@@ -133,13 +133,11 @@ impl<T> JoinHandle<T> {
     /// executor.run_until_idle();
     /// assert!(task.is_finished());
     /// ```
-    #[must_use]
     pub fn is_finished(&self) -> bool {
         self.join.as_ref().is_none_or(Join::is_finished)
     }
 
     /// The number of the task.
-    #[must_use]
     pub fn id(&self) -> Id {
         Id::of(&self.metadata)
     }
@@ -208,13 +206,11 @@ impl AbortHandle {
     }
 
     /// Whether the task has finished.
-    #[must_use]
     pub fn is_finished(&self) -> bool {
         self.abort.as_ref().is_none_or(Abort::is_finished)
     }
 
     /// The number of the task.
-    #[must_use]
     pub fn id(&self) -> Id {
         Id::of(&self.metadata)
     }

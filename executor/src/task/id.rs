@@ -155,7 +155,6 @@ impl Drop for Running {
 /// assert_eq!(executor.block_on(task).unwrap(), id);
 /// ```
 #[track_caller]
-#[must_use]
 pub fn id() -> Id {
     try_id().expect("task::id was called outside of a task; try_id asks whether there is one")
 }
@@ -167,7 +166,6 @@ pub fn id() -> Id {
 /// ```
 /// assert_eq!(reveille_executor::task::try_id(), None);
 /// ```
-#[must_use]
 pub fn try_id() -> Option<Id> {
     RUNNING.get().map(Id)
 }

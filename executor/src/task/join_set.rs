@@ -148,7 +148,6 @@ impl Due {
 
 impl<T: 'static> JoinSet<T> {
     /// An empty set.
-    #[must_use]
     pub fn new() -> Self {
         Self {
             members: BTreeMap::new(),
@@ -158,13 +157,11 @@ impl<T: 'static> JoinSet<T> {
     }
 
     /// How many tasks are left to be joined.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
     /// Whether there is none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }

@@ -240,7 +240,6 @@ impl<T> LocalKey<T> {
     ///
     /// As [`with`](Self::with).
     #[track_caller]
-    #[must_use]
     pub fn get(&'static self) -> T
     where
         T: Clone,
