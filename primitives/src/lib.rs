@@ -64,6 +64,10 @@ pub mod backend;
 pub mod barrier;
 mod buffer;
 pub mod condvar;
+/// Futures that are named by their type, as in `tokio::sync::futures`.
+pub mod futures {
+    pub use crate::notify::{Notified, OwnedNotified};
+}
 mod guards;
 pub mod mpsc;
 pub mod mutex;

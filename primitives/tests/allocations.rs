@@ -10,6 +10,7 @@ mod support;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::future::{pending, ready};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -426,7 +427,7 @@ fn waiting_for_time_is_no_block<B: Backend>() {
         let key = queue.insert(100, MS);
         queue.reset(&key, MS * 2);
         queue.remove(&key);
-        sleeps[7].reset(timers.now() + MS * 70);
+        Pin::new(&mut sleeps[7]).reset(timers.now() + MS * 70);
         clock.advance(MS * 50);
         assert!(poll(&mut late, &task).is_ready());
         while poll(&mut queue.expired(), &task).is_ready() {}

@@ -82,7 +82,7 @@ fn the_deadline_passes_while_the_sleep_is_reset() {
                 block_on::<Loom, _>(poll_fn(|cx| {
                     let first = Pin::new(&mut sleep).poll(cx);
                     if !std::mem::replace(&mut reset, true) {
-                        sleep.reset(at(2));
+                        Pin::new(&mut sleep).reset(at(2));
                         if first.is_ready() {
                             return Pin::new(&mut sleep).poll(cx);
                         }

@@ -8,6 +8,7 @@ mod support;
 use std::cell::RefCell;
 use std::future::{Ready, pending, ready};
 use std::mem::size_of;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,6 +31,8 @@ on_every_backend![
     a_sleep_ends_at_its_deadline_and_not_before,
     a_sleep_that_is_over_is_ready_at_once,
     a_sleep_that_is_over_by_the_clock_alone_is_ready_at_once,
+    a_sleep_whose_deadline_the_clock_has_passed_is_ready,
+    a_queue_is_not_woken_at_a_deadline_that_is_no_more,
     a_sleep_that_was_ready_is_ready_again,
     a_sleep_is_terminated_when_it_was_ready,
     a_sleep_can_change_its_task,
@@ -150,10 +153,10 @@ fn a_sleep_is_terminated_when_it_was_ready<B: Backend>() {
     assert!(sleep.is_elapsed() && !sleep.is_terminated());
     assert_eq!(poll(&mut sleep, &task), Poll::Ready(()));
     assert!(sleep.is_terminated());
-    sleep.reset(at(2));
+    Pin::new(&mut sleep).reset(at(2));
     assert!(!sleep.is_terminated());
     assert_eq!(poll(&mut sleep, &task), Poll::Pending);
-    sleep.reset(at(0));
+    Pin::new(&mut sleep).reset(at(0));
     assert!(sleep.is_elapsed() && !sleep.is_terminated());
 }
 
@@ -187,24 +190,24 @@ fn a_reset_moves_a_sleep_whatever_it_is_doing<B: Backend>() {
     let mut sleep = clock.timers().sleep(5 * MS);
 
     // Before its first poll.
-    sleep.reset(at(10));
+    Pin::new(&mut sleep).reset(at(10));
     assert_eq!(poll(&mut sleep, &task), Poll::Pending);
     clock.advance_to(at(9));
     // While it waits.
-    sleep.reset(at(20));
+    Pin::new(&mut sleep).reset(at(20));
     assert_eq!(sleep.deadline(), at(20));
     clock.advance_to(at(19));
     assert_eq!(task.wakes(), 0);
     clock.advance_to(at(20));
     // When it has fired and has not been polled since.
-    sleep.reset(at(30));
+    Pin::new(&mut sleep).reset(at(30));
     assert_eq!((task.wakes(), sleep.is_elapsed()), (1, false));
     assert_eq!(poll(&mut sleep, &task), Poll::Pending);
     clock.advance_to(at(30));
     assert_eq!(task.wakes(), 2);
     assert_eq!(poll(&mut sleep, &task), Poll::Ready(()));
     // When it was ready.
-    sleep.reset(at(40));
+    Pin::new(&mut sleep).reset(at(40));
     assert!(!sleep.is_elapsed());
     assert_eq!(poll(&mut sleep, &task), Poll::Pending);
     clock.advance_to(at(40));
@@ -218,7 +221,7 @@ fn a_reset_leaves_the_waker_where_it_is<B: Backend>() {
     assert_eq!(poll(&mut sleep, &task), Poll::Pending);
     let clones = task.clones();
     for deadline in [70, 5, 60, 10, 40] {
-        sleep.reset(at(deadline));
+        Pin::new(&mut sleep).reset(at(deadline));
         assert_eq!(clock.timers().next_deadline(), Some(at(deadline)));
     }
     clock.advance_to(at(39));
@@ -231,7 +234,7 @@ fn a_reset_to_the_past_wakes<B: Backend>() {
     let (clock, task) = (starting_at::<B>(at(10)), Probe::new());
     let mut sleep = clock.timers().sleep(5 * MS);
     assert_eq!(poll(&mut sleep, &task), Poll::Pending);
-    sleep.reset(at(10));
+    Pin::new(&mut sleep).reset(at(10));
     assert_eq!((task.wakes(), task.kept()), (1, 0));
     assert!(sleep.is_elapsed());
     assert_eq!(clock.timers().waiting(), 0);
@@ -405,9 +408,9 @@ fn tm_01_a_reset_to_a_nearer_deadline_wakes_the_driver<B: Backend>() {
     assert_eq!(poll(&mut sleep, &task), Poll::Pending);
     let seat = clock.timers().driver();
     seat.turn(&mut driver.cx());
-    sleep.reset(at(20));
+    Pin::new(&mut sleep).reset(at(20));
     assert_eq!(driver.wakes(), 0);
-    sleep.reset(at(9));
+    Pin::new(&mut sleep).reset(at(9));
     assert_eq!(driver.wakes(), 1);
 }
 
@@ -461,7 +464,7 @@ fn tm_06_a_reset_out_of_the_tick_that_fires<B: Backend>() {
         assert_eq!(poll(sleep, task), Poll::Pending);
     }
     let [mut a, mut b, c] = sleeps;
-    b.reset(at(10));
+    Pin::new(&mut b).reset(at(10));
     clock.advance(MS * 5);
     assert_eq!(tasks.each_ref().map(Probe::wakes), [1, 0, 0]);
     assert_eq!(poll(&mut a, &tasks[0]), Poll::Ready(()));
@@ -481,7 +484,7 @@ fn tm_06_a_reset_out_of_the_tick_that_fires<B: Backend>() {
     assert_eq!(poll(&mut *last.borrow_mut(), &second), Poll::Pending);
     first.on(Event::Wake, {
         let last = last.clone();
-        move || last.borrow_mut().reset(at(20))
+        move || Pin::new(&mut *last.borrow_mut()).reset(at(20))
     });
     clock.advance(MS);
     assert_eq!((first.wakes(), second.wakes()), (99, 0));
@@ -782,13 +785,13 @@ fn an_interval_ticks_now_and_every_period<B: Backend>() {
     for tick in [3, 13, 23] {
         clock.advance_to(at(tick) - Duration::from_nanos(1));
         if tick > 3 {
-            assert_eq!(poll(&mut interval.tick(), &task), Poll::Pending);
+            assert_eq!(interval.poll_tick(&mut task.cx()), Poll::Pending);
         }
         let before = task.wakes();
         clock.advance_to(at(tick));
         assert_eq!(task.wakes() - before, usize::from(tick > 3));
-        assert_eq!(poll(&mut interval.tick(), &task), Poll::Ready(at(tick)));
-        assert_eq!(poll(&mut interval.tick(), &task), Poll::Pending);
+        assert_eq!(interval.poll_tick(&mut task.cx()), Poll::Ready(at(tick)));
+        assert_eq!(interval.poll_tick(&mut task.cx()), Poll::Pending);
     }
 
     let mut interval = clock.timers().interval_at(at(100), MS);
@@ -824,6 +827,37 @@ fn a_sleep_that_is_over_by_the_clock_alone_is_ready_at_once<B: Backend>() {
     assert_eq!((task.clones(), timers.waiting()), (0, 0));
 }
 
+/// It was created, or waits, while nothing fires.
+fn a_sleep_whose_deadline_the_clock_has_passed_is_ready<B: Backend>() {
+    let (clock, task) = (Untold::default(), Probe::new());
+    let timers = Timers::<B>::new_in(clock.clone(), Duration::from_nanos(1));
+    for polled in [false, true] {
+        let now = 20 * u32::from(polled);
+        clock.0.store(now.into(), Ordering::Relaxed);
+        let mut sleep = timers.sleep(MS * 2);
+        let mut reset = timers.sleep(MS * 9);
+        if polled {
+            assert_eq!(poll(&mut sleep, &task), Poll::Pending);
+            assert_eq!(poll(&mut reset, &task), Poll::Pending);
+        }
+        Pin::new(&mut reset).reset(at(now + 2));
+        clock.0.store(u64::from(now) + 1, Ordering::Relaxed);
+        assert!(!sleep.is_elapsed() && !reset.is_elapsed());
+        clock.0.store(u64::from(now) + 2, Ordering::Relaxed);
+        assert!(sleep.is_elapsed() && reset.is_elapsed());
+        assert_eq!(poll(&mut sleep, &task), Poll::Ready(()));
+        assert_eq!(poll(&mut reset, &task), Poll::Ready(()));
+        assert_eq!((timers.waiting(), task.kept(), task.wakes()), (0, 0, 0));
+    }
+    // Far enough ahead, its first poll trusts the time of its creation.
+    let mut sleep = timers.sleep(MS * 5000);
+    clock.0.store(9000, Ordering::Relaxed);
+    assert!(sleep.is_elapsed());
+    let _ = poll(&mut sleep, &task);
+    assert_eq!(poll(&mut sleep, &task), Poll::Ready(()));
+    assert_eq!((timers.waiting(), task.kept()), (0, 0));
+}
+
 /// The tick is due by the clock and has not fired: its waker goes with it.
 fn an_interval_that_ticks_waits_for_nothing<B: Backend>() {
     let (clock, task) = (Untold::default(), Probe::new());
@@ -857,15 +891,15 @@ fn an_interval_is_reset<B: Backend>() {
 fn an_interval_reset_while_it_waits_wakes_its_task<B: Backend>() {
     let (clock, task) = (by_hand::<B>(), Probe::new());
     let mut interval = clock.timers().interval_at(at(10), MS);
-    assert_eq!(poll(&mut interval.tick(), &task), Poll::Pending);
+    assert_eq!(interval.poll_tick(&mut task.cx()), Poll::Pending);
     interval.reset_after(MS * 5);
     clock.advance(MS * 5);
     assert_eq!(task.wakes(), 1);
-    assert_eq!(poll(&mut interval.tick(), &task), Poll::Ready(at(5)));
-    assert_eq!(poll(&mut interval.tick(), &task), Poll::Pending);
+    assert_eq!(interval.poll_tick(&mut task.cx()), Poll::Ready(at(5)));
+    assert_eq!(interval.poll_tick(&mut task.cx()), Poll::Pending);
     interval.reset_immediately();
     assert_eq!(task.wakes(), 2);
-    assert_eq!(poll(&mut interval.tick(), &task), Poll::Ready(at(5)));
+    assert_eq!(interval.poll_tick(&mut task.cx()), Poll::Ready(at(5)));
 }
 
 fn an_interval_needs_a_period<B: Backend>() {
@@ -894,7 +928,9 @@ type Use<T, B> = fn(&mut DelayQueue<T, B>, &Key);
 
 /// What a poll of a queue answers.
 fn expired<T, B: Backend>(queue: &mut DelayQueue<T, B>, task: &Probe) -> Poll<Option<T>> {
-    poll(&mut queue.expired(), task).map(|expired| expired.map(Expired::into_inner))
+    // A future of `expired` takes its waker along when it is dropped.
+    let expired = queue.poll_expired(&mut task.cx());
+    expired.map(|expired| expired.map(Expired::into_inner))
 }
 
 fn a_queue_that_gives_out_a_value_waits_for_nothing<B: Backend>() {
@@ -1022,6 +1058,29 @@ fn a_queue_wakes_whoever_waits_when_the_answer_changes<B: Backend>() {
     assert_eq!(task.kept(), 0);
 }
 
+fn a_queue_is_not_woken_at_a_deadline_that_is_no_more<B: Backend>() {
+    type Change<B> = (&'static str, fn(&mut DelayQueue<u32, B>, &Key));
+    let changes: [Change<B>; 4] = [
+        ("reset", |queue, key| queue.reset(key, MS * 6)),
+        ("reset past another", |queue, key| queue.reset(key, MS * 20)),
+        ("remove", |queue, key| _ = queue.remove(key)),
+        ("try_remove", |queue, key| _ = queue.try_remove(key)),
+    ];
+    for (name, change) in changes {
+        let (clock, task) = (by_hand::<B>(), Probe::new());
+        let mut queue = DelayQueue::new_in(clock.timers());
+        let soon = queue.insert(0, MS * 2);
+        queue.insert(1, MS * 9);
+        assert_eq!(expired(&mut queue, &task), Poll::Pending);
+        change(&mut queue, &soon);
+        clock.advance(MS * 5);
+        assert_eq!(task.wakes(), 0, "{name}");
+        clock.advance(MS * 4);
+        assert_eq!(task.wakes(), 1, "{name}");
+        assert!(expired(&mut queue, &task).is_ready(), "{name}");
+    }
+}
+
 fn a_queue_knows_its_keys<B: Backend>() {
     let (clock, task) = (by_hand::<B>(), Probe::new());
     let mut queue = DelayQueue::new_in(clock.timers());
@@ -1142,6 +1201,82 @@ fn debug_output_names_what_is_known<B: Backend>() {
     );
 }
 
+/// As callers of tokio's write it.
+#[test]
+fn a_pinned_sleep_is_reset_without_a_mutable_binding() {
+    fn through(sleep: Pin<&mut Sleep>, to: Instant) {
+        sleep.reset(to);
+    }
+    struct Projected<'a> {
+        sleep: Pin<&'a mut Sleep>,
+    }
+    let clock = VirtualClock::by_hand();
+    let mut sleep = pin!(clock.timers().sleep(MS));
+    sleep.as_mut().reset(at(2));
+    assert_eq!(sleep.deadline(), at(2));
+    Sleep::reset(sleep.as_mut(), at(3));
+    assert_eq!(sleep.deadline(), at(3));
+    through(sleep.as_mut(), at(4));
+    assert_eq!(sleep.deadline(), at(4));
+    let projected = Projected {
+        sleep: sleep.as_mut(),
+    };
+    projected.sleep.reset(at(5));
+    assert_eq!(sleep.deadline(), at(5));
+    let mut boxed = Box::pin(clock.timers().sleep(MS));
+    boxed.as_mut().reset(at(6));
+    assert_eq!(boxed.deadline(), at(6));
+}
+
+#[test]
+fn names_stand_where_those_of_tokio_do() {
+    use reveille::futures::{Notified, OwnedNotified};
+    use reveille::time::delay_queue::{DelayQueue, Expired, Key};
+    use reveille::time::{FutureExt, error};
+
+    let _: fn(Notified<'_>, OwnedNotified, DelayQueue<u32>, Expired<u32>, Key, error::Error) =
+        |_, _, _, _, _, _| {};
+    let clock = VirtualClock::by_hand();
+    let entered = clock.timers().enter();
+    let task = Probe::new();
+    for mut late in [pending::<()>().timeout(MS), pending().timeout_at(at(2))] {
+        assert!(poll(&mut late, &task).is_pending());
+        clock.advance(MS);
+        assert!(matches!(poll(&mut late, &task), Poll::Ready(Err(_))));
+    }
+    drop(entered);
+}
+
+/// The last that was entered is the current one, whichever guards are gone.
+#[test]
+fn guards_of_entered_timers_can_be_dropped_in_any_order() {
+    let clocks: Vec<_> = (1..4)
+        .map(|it| VirtualClock::starting_at(at(it), Advance::ByHand))
+        .collect();
+    let orders = [
+        [0, 1, 2],
+        [0, 2, 1],
+        [1, 0, 2],
+        [1, 2, 0],
+        [2, 0, 1],
+        [2, 1, 0],
+    ];
+    for order in orders {
+        let mut guards: Vec<_> = clocks
+            .iter()
+            .map(|clock| Some(clock.timers().enter()))
+            .collect();
+        for drops in order {
+            guards[drops] = None;
+            let last = guards.iter().rposition(Option::is_some);
+            match last {
+                Some(last) => assert_eq!(Instant::now(), clocks[last].now(), "{order:?}"),
+                None => assert!(Instant::now() > at(1000), "{order:?}"),
+            }
+        }
+    }
+}
+
 #[test]
 fn instants_saturate() {
     let (second, nano) = (Duration::from_secs(1), Duration::from_nanos(1));
@@ -1198,6 +1333,6 @@ fn futures_are_small_and_go_where_they_may() {
     unpin::<NextExpired<'_, std::marker::PhantomPinned>>();
     assert!(size_of::<Sleep>() <= 3 * size_of::<u64>());
     assert!(size_of::<Timeout<()>>() <= size_of::<Sleep>());
-    assert!(size_of::<Tick<'_>>() <= size_of::<usize>());
+    assert!(size_of::<Tick<'_>>() <= 2 * size_of::<usize>());
     let _: fn(Sleep<DefaultBackend>) -> Sleep = |sleep| sleep;
 }

@@ -253,13 +253,19 @@ fn a_thread_takes_over_what_the_last_driver_leaves() {
         let timers = Timers::threaded();
         let [one, last] = [(); 2].map(|()| timers.driver());
         let mut early = timers.sleep(MS);
-        let poll = Pin::new(&mut early).poll(&mut Context::from_waker(Waker::noop()));
+        let task = Arc::new(Unpark {
+            thread: thread::current(),
+            woken: AtomicBool::new(false),
+        });
+        let waker = Waker::from(task.clone());
+        let poll = Pin::new(&mut early).poll(&mut Context::from_waker(&waker));
         assert!(poll.is_pending());
+        let is_woken = || task.woken.load(Ordering::Acquire);
         thread::sleep(MS * 5);
-        assert!(!early.is_elapsed(), "nobody takes a turn");
+        assert!(early.is_elapsed() && !is_woken(), "no driver takes a turn");
         drop(one);
         thread::sleep(MS * 5);
-        assert!(!early.is_elapsed(), "there is another driver");
+        assert!(!is_woken(), "there is another driver");
         drop(last);
         block_on::<Native, _>(early);
         block_on::<Native, _>(timers.sleep(MS));
@@ -373,7 +379,7 @@ fn threads_sleep_reset_and_give_up() {
                             .await;
                             drop(given_up);
                             let deadline = timers.now() + wanted;
-                            reset.reset(deadline);
+                            Pin::new(&mut reset).reset(deadline);
                             reset.await;
                             assert!(timers.now() >= deadline);
                         }

@@ -5,6 +5,7 @@
 
 mod support;
 
+use std::pin::Pin;
 use std::task::Poll;
 
 use proptest::prelude::*;
@@ -104,7 +105,7 @@ impl Storm {
     }
 
     fn reset(&mut self, place: usize, deadline: Instant) {
-        self.sleeps[place].sleep.reset(deadline);
+        Pin::new(&mut self.sleeps[place].sleep).reset(deadline);
         self.sleeps[place].deadline = deadline;
         if self.sleeps[place].entered && deadline <= self.now {
             self.wake(place);

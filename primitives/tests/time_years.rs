@@ -77,7 +77,7 @@ impl Actor for Sleeper {
             fired += 1;
             match draw.next() % 2 {
                 0 => self.0 = watch.timers.sleep(draw.duration()),
-                _ => self.0.reset(watch.timers.now() + draw.duration()),
+                _ => Pin::new(&mut self.0).reset(watch.timers.now() + draw.duration()),
             }
         }
         fired

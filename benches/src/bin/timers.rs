@@ -338,7 +338,8 @@ fn lateness() -> Table {
                     let now = timers.now();
                     late.push((now - sleep.deadline()).as_nanos() as f64 / 1000.);
                     seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    sleep.reset(now + Duration::from_nanos(1_000_000 + (seed >> 33) % 1_000_000));
+                    Pin::new(&mut *sleep)
+                        .reset(now + Duration::from_nanos(1_000_000 + (seed >> 33) % 1_000_000));
                 }
             }
         }

@@ -25,7 +25,7 @@ mod once_slot;
 pub(crate) mod permits;
 #[cfg(feature = "std")]
 mod task;
-mod within;
+pub(crate) mod timeout;
 mod witness;
 
 pub use self::exclusive::Exclusive;
@@ -40,5 +40,4 @@ pub use self::task::{
     Abort, Aborted, Failure, Join, Metadata, Name, Outcome, Owned, RunResult, Runnable, Schedule,
     local_task, task,
 };
-pub use self::within::Within;
 pub use self::witness::Witness;

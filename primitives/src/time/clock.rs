@@ -54,6 +54,17 @@ pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> Instant;
 }
 
+/// What moves a [`VirtualClock`](super::VirtualClock).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Advance {
+    /// Only the methods of the clock.
+    ByHand,
+    /// An executor of one thread too. It moves the clock to the next deadline when it has
+    /// nothing else to do ([`Timers::idle`](super::Timers::idle)). On a pool of threads the
+    /// clock stands still: see [`VirtualClock::when_idle`](super::VirtualClock::when_idle).
+    WhenIdle,
+}
+
 /// The clock of the system that never goes back: `std::time::Instant`.
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,11 +1,17 @@
-//! The timers of those who name none.
+//! The timers that are current on a thread.
 //!
 //! ```text
-//!   entered on this thread ──none──▶ those of the process, which a thread drives
+//!   entered last on this thread, of those whose guards live
+//!        └──none──▶ those of the process, which a thread drives
 //! ```
+//!
+//! Invariant: each guard takes out what it has put in, wherever that stands. So guards
+//! can be dropped in any order, and the timers that were entered last are the current
+//! ones.
 
 #![forbid(unsafe_code)]
 
+use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 use std::cell::RefCell;
@@ -13,8 +19,20 @@ use std::thread_local;
 
 use super::Timers;
 
+/// The timers whose guards live, in the order in which they were entered.
+struct Stack {
+    entered: Vec<(u64, Timers)>,
+    /// The number of the next guard.
+    next: u64,
+}
+
 thread_local! {
-    static ENTERED: RefCell<Option<Timers>> = const { RefCell::new(None) };
+    static STACK: RefCell<Stack> = const {
+        RefCell::new(Stack {
+            entered: Vec::new(),
+            next: 0,
+        })
+    };
 }
 
 #[cfg(not(loom))]
@@ -34,7 +52,10 @@ fn of_the_process() -> &'static Timers {
 #[inline]
 pub(super) fn with<R>(f: impl FnOnce(&Timers) -> R) -> R {
     // A thread that ends has none entered any more.
-    let entered = ENTERED.try_with(|entered| entered.borrow().clone());
+    let entered = STACK.try_with(|stack| {
+        let stack = stack.borrow();
+        stack.entered.last().map(|(_, timers)| timers.clone())
+    });
     match entered {
         Ok(Some(timers)) => f(&timers),
         _ => f(of_the_process()),
@@ -58,11 +79,11 @@ impl Timers {
         with(Clone::clone)
     }
 
-    /// Makes these timers the current ones of this thread, until the guard is
-    /// dropped: what an executor does on the threads on which it runs tasks.
+    /// Makes these timers the current ones of this thread, until the guard is dropped:
+    /// what an executor does on the threads on which it runs tasks.
     ///
-    /// Guards are dropped in the reverse order, each of which brings back those from
-    /// before.
+    /// Of several guards that live at the same time, the last one counts. They can be
+    /// dropped in any order.
     ///
     /// # Examples
     ///
@@ -78,28 +99,38 @@ impl Timers {
     /// ```
     pub fn enter(&self) -> Entered {
         // A thread that ends has none entered any more.
-        let before = ENTERED.try_with(|entered| entered.replace(Some(self.clone())));
+        let number = STACK.try_with(|stack| {
+            let mut stack = stack.borrow_mut();
+            let number = stack.next;
+            stack.next += 1;
+            stack.entered.push((number, self.clone()));
+            number
+        });
         Entered {
-            before: before.ok().flatten(),
+            number: number.ok(),
             on_its_thread: PhantomData,
         }
     }
 }
 
-/// While it lives, the timers that were entered are those of this thread. See
-/// [`Timers::enter`].
+/// While it lives, the timers that were entered are those of this thread, unless others
+/// were entered later. See [`Timers::enter`].
 #[must_use = "dropped, it makes the timers from before the current ones again"]
 pub struct Entered {
-    before: Option<Timers>,
+    number: Option<u64>,
     on_its_thread: PhantomData<*const ()>,
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        let before = self.before.take();
-        // Dropped out here: the last handle calls a waker.
-        let entered = ENTERED.try_with(|entered| entered.replace(before));
-        drop(entered);
+        let Some(number) = self.number else { return };
+        let left = STACK.try_with(|stack| {
+            let mut stack = stack.borrow_mut();
+            let place = stack.entered.iter().rposition(|&(it, _)| it == number)?;
+            Some(stack.entered.remove(place))
+        });
+        // Outside of the borrow: the last handle calls a waker.
+        drop(left);
     }
 }
 

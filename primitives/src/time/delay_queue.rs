@@ -213,7 +213,7 @@ impl<T, B: Backend> DelayQueue<T, B> {
         let timer = self.wheel.insert(tick, delayed);
         match was_empty {
             true => self.wake(),
-            false => self.hasten(deadline),
+            false => self.reset_earlier(deadline),
         }
         Key { timer, serial }
     }
@@ -255,8 +255,9 @@ impl<T, B: Backend> DelayQueue<T, B> {
     /// ```
     pub fn try_remove(&mut self, key: &Key) -> Option<Expired<T>> {
         let removed = self.find(key).map(|timer| self.take(timer))?;
-        if self.is_empty() {
-            self.wake();
+        match self.is_empty() {
+            true => self.wake(),
+            false => self.reset_later(removed.deadline),
         }
         Some(removed)
     }
@@ -305,9 +306,10 @@ impl<T, B: Backend> DelayQueue<T, B> {
     pub fn reset_at(&mut self, key: &Key, deadline: Instant) {
         let timer = self.find(key).expect(GONE);
         let tick = self.timers().tick(deadline);
-        self.wheel[timer].deadline = deadline;
+        let before = core::mem::replace(&mut self.wheel[timer].deadline, deadline);
         self.wheel.reset(timer, tick);
-        self.hasten(deadline);
+        self.reset_earlier(deadline);
+        self.reset_later(before);
     }
 
     /// When a value is to come out.
@@ -381,9 +383,10 @@ impl<T, B: Backend> DelayQueue<T, B> {
             }
             let next = self.next_pop();
             if next != self.sleep.deadline() {
-                self.sleep.reset(next);
+                self.sleep.reset_to(next);
             }
-            let over = Pin::new(&mut self.sleep).poll(cx).is_ready();
+            // Against the clock it has just been compared.
+            let over = self.sleep.poll_wheel(cx).is_ready();
             if self.is_empty() {
                 return Poll::Ready(None);
             }
@@ -499,10 +502,23 @@ impl<T, B: Backend> DelayQueue<T, B> {
         self.sleep.timers()
     }
 
-    /// There is a new deadline: whoever waits for a later one waits for it.
-    fn hasten(&mut self, deadline: Instant) {
+    /// There is a new deadline: a task that waits for a later one waits for it.
+    fn reset_earlier(&mut self, deadline: Instant) {
         if self.sleep.is_waiting() && deadline < self.sleep.deadline() {
-            self.sleep.reset(deadline);
+            self.sleep.reset_to(deadline);
+        }
+    }
+
+    /// A value that was to come out at `deadline` does not, or later: a task that waits
+    /// for it waits for the next one.
+    fn reset_later(&mut self, deadline: Instant) {
+        let ticks = self.timers().ticks();
+        let waited_for = ticks.deadline(deadline) <= ticks.deadline(self.sleep.deadline());
+        if self.sleep.is_waiting() && waited_for {
+            let next = self.next_pop();
+            if self.sleep.deadline() < next {
+                self.sleep.reset_to(next);
+            }
         }
     }
 
@@ -516,7 +532,7 @@ impl<T, B: Backend> DelayQueue<T, B> {
     /// The answer has changed: whoever waits is woken.
     fn wake(&mut self) {
         if self.sleep.is_waiting() {
-            self.sleep.reset(Instant::ORIGIN);
+            self.sleep.reset_to(Instant::ORIGIN);
         }
     }
 

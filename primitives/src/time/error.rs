@@ -2,11 +2,62 @@
 
 #![forbid(unsafe_code)]
 
-use core::error::Error;
 use core::fmt;
 
-/// The answer of a [`Timeout`](super::Timeout) whose deadline passed before its
-/// future was ready.
+/// The error of a timer that cannot wait, of which there is none: no operation of
+/// [`time`](super) returns it.
+///
+/// It is there for code that names `tokio::time::error::Error`, as in an
+/// `impl From<time::error::Error>`.
+///
+/// # Examples
+///
+/// ```
+/// use reveille::time::error::Error;
+///
+/// enum Failure {
+///     Timer(Error),
+/// }
+///
+/// impl From<Error> for Failure {
+///     fn from(error: Error) -> Self {
+///         Self::Timer(error)
+///     }
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {}
+
+impl Error {
+    /// Returns whether the timers have been shut down.
+    #[must_use]
+    pub const fn is_shutdown(&self) -> bool {
+        match *self {}
+    }
+
+    /// Returns whether there are too many timers.
+    #[must_use]
+    pub const fn is_at_capacity(&self) -> bool {
+        match *self {}
+    }
+
+    /// Returns whether the timer was misconfigured.
+    #[must_use]
+    pub const fn is_invalid(&self) -> bool {
+        match *self {}
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {}
+    }
+}
+
+impl core::error::Error for Error {}
+
+/// The error of a [`Timeout`](super::Timeout) whose deadline passed before its future
+/// was ready.
 ///
 /// # Examples
 ///
@@ -22,7 +73,7 @@ use core::fmt;
 pub struct Elapsed(());
 
 impl Elapsed {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self(())
     }
 }
@@ -33,7 +84,7 @@ impl fmt::Display for Elapsed {
     }
 }
 
-impl Error for Elapsed {}
+impl core::error::Error for Elapsed {}
 
 #[cfg(feature = "std")]
 impl From<Elapsed> for std::io::Error {

@@ -68,6 +68,54 @@ impl MissedTickBehavior {
     }
 }
 
+impl<B: Backend> Timers<B> {
+    /// Ticks now, and each time `period` has passed. See
+    /// [`time::interval`](super::interval).
+    ///
+    /// # Panics
+    ///
+    /// Panics where the period is zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let mut interval = clock.timers().interval(Duration::from_secs(1));
+    /// assert_eq!(reveille_executor::block_on(interval.tick()), clock.now());
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn interval(&self, period: Duration) -> Interval<B> {
+        self.interval_at(self.now(), period)
+    }
+
+    /// Ticks at `start`, and each time `period` has passed. See
+    /// [`time::interval_at`](super::interval_at).
+    ///
+    /// # Panics
+    ///
+    /// Panics where the period is zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let second = Duration::from_secs(1);
+    /// let mut interval = clock.timers().interval_at(clock.now() + second, second);
+    /// clock.advance(second);
+    /// assert_eq!(reveille_executor::block_on(interval.tick()), clock.now());
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn interval_at(&self, start: Instant, period: Duration) -> Interval<B> {
+        Interval::new(self.clone(), start, period)
+    }
+}
+
 /// Ticks, a period apart. See [`interval`](super::interval).
 ///
 /// # Examples
@@ -204,7 +252,7 @@ impl<B: Backend> Interval<B> {
     /// assert_eq!(reveille_executor::block_on(interval.tick()), clock.now());
     /// ```
     pub fn reset_at(&mut self, deadline: Instant) {
-        self.sleep.reset(deadline);
+        self.sleep.reset_to(deadline);
     }
 
     /// The period.

@@ -78,16 +78,22 @@
 //! - [`MissedTickBehavior`] has no tolerance: it tells [what
 //!   follows](MissedTickBehavior#differences).
 //! - No timer consumes a budget.
+//! - A sleep whose deadline the clock has passed is ready, and
+//!   [`is_elapsed`](Sleep::is_elapsed), before its first poll too. tokio's is elapsed
+//!   once the driver has fired it.
+//! - No operation returns [`error::Error`]. If the system refuses the thread that drives
+//!   timers, a poll [panics](Sleep#panics).
 //!
-//! [`Instant`], [`Sleep::reset`] and [`DelayQueue`] list their own.
+//! [`Instant`] and [`DelayQueue`] list their own.
 
 #![forbid(unsafe_code)]
 
 mod clock;
 #[cfg(feature = "std")]
 mod current;
-mod delay_queue;
+pub mod delay_queue;
 mod driver;
+mod drivers;
 pub mod error;
 mod instant;
 mod interval;
@@ -102,9 +108,9 @@ pub mod wheel;
 
 pub use core::time::Duration;
 
-pub use self::clock::Clock;
 #[cfg(feature = "std")]
 pub use self::clock::RealClock;
+pub use self::clock::{Advance, Clock};
 #[cfg(feature = "std")]
 pub use self::current::Entered;
 pub use self::delay_queue::{DelayQueue, Expired, Key, NextExpired};
@@ -112,9 +118,11 @@ pub use self::driver::Driver;
 pub use self::instant::Instant;
 pub use self::interval::{Interval, MissedTickBehavior, Tick};
 pub use self::sleep::Sleep;
-pub use self::timeout::{Deadline, Timeout};
+#[cfg(feature = "std")]
+pub use self::timeout::FutureExt;
+pub use self::timeout::Timeout;
 pub use self::timers::Timers;
-pub use self::virtual_clock::{Advance, VirtualClock};
+pub use self::virtual_clock::VirtualClock;
 
 /// Waits for `duration`.
 ///

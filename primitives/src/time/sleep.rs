@@ -1,13 +1,18 @@
 //! `Sleep`: waits until a deadline.
 //!
 //! ```text
-//!             first poll                     the wheel reaches the deadline, poll
+//!             first poll                     the wheel or the clock is there, poll
 //!   created ─────────────▶ waiting, an entry ────────────────────────────────────▶ elapsed
 //!      │  ▲                   │  ▲   │                                               │  ▲
 //!      │  └───────────────────┼──┼───┼──────────── reset ────────────────────────────┘  │
 //!      │                      └──┘   └── dropped: the entry goes with it                │
 //!      └────────── created or polled at the deadline or later ──────────────────────────┘
 //! ```
+//!
+//! The wheel's time moves when something fires, so it is behind the clock while the
+//! thread that fires does something else: while it polls this very sleep, for one. So a
+//! poll that would wait looks at the clock too, apart from the first of a sleep that was
+//! created with at least [`FRESH`] to go.
 //!
 //! Invariant: an entry of the wheel belongs to the sleep that inserted it, from its
 //! first pending poll until it is ready or dropped, through any number of resets.
@@ -19,11 +24,52 @@ use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
+use core::time::Duration;
 
+use super::timers::WAITING;
 use super::wheel::Timer;
 use super::{Instant, Timers};
 use crate::backend::{Backend, DefaultBackend};
 use crate::protocol::WakerSlot;
+
+/// A sleep that is created with so much to go is not compared with the clock once more
+/// at its first poll, which as a rule follows at once. Reading the clock is a quarter of
+/// what a sleep costs that is given up before its time.
+const FRESH: Duration = Duration::from_secs(1);
+
+impl<B: Backend> Timers<B> {
+    /// Waits for `duration`. See [`time::sleep`](super::sleep).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let sleep = clock.timers().sleep(Duration::from_secs(1));
+    /// clock.advance(Duration::from_secs(1));
+    /// assert!(sleep.is_elapsed());
+    /// ```
+    pub fn sleep(&self, duration: Duration) -> Sleep<B> {
+        let now = self.now();
+        Sleep::new(self.clone(), now + duration, now)
+    }
+
+    /// Waits until `deadline`. See [`time::sleep_until`](super::sleep_until).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let sleep = clock.timers().sleep_until(clock.now());
+    /// assert!(sleep.is_elapsed());
+    /// ```
+    pub fn sleep_until(&self, deadline: Instant) -> Sleep<B> {
+        Sleep::new(self.clone(), deadline, self.now())
+    }
+}
 
 /// The future of [`sleep`](super::sleep) and [`sleep_until`](super::sleep_until).
 ///
@@ -61,11 +107,13 @@ pub struct Sleep<B: Backend = DefaultBackend> {
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     Created,
+    /// Created, with [`FRESH`] to go.
+    Fresh,
     Waiting(Timer),
-    /// Over, and whoever polls has yet to be told.
+    /// Over, and no poll has returned it yet.
     Elapsed,
-    /// Over, and told.
-    Told,
+    /// Over, and a poll has returned it.
+    Returned,
 }
 
 impl<B: Backend> Sleep<B> {
@@ -74,6 +122,8 @@ impl<B: Backend> Sleep<B> {
         let mut sleep = Self::unread(timers, deadline);
         if deadline <= now {
             sleep.stage = Stage::Elapsed;
+        } else if deadline - now >= FRESH {
+            sleep.stage = Stage::Fresh;
         }
         sleep
     }
@@ -96,12 +146,18 @@ impl<B: Backend> Sleep<B> {
         matches!(self.stage, Stage::Waiting(_))
     }
 
-    /// When it is over.
+    /// Returns the instant at which the sleep is over.
     pub const fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// Whether it is over: whether a poll would be ready.
+    /// Returns whether the deadline has passed, whether the sleep was polled or not. A
+    /// poll is then ready.
+    ///
+    /// # Differences
+    ///
+    /// tokio's is `false` before the first poll, and until the driver has fired the
+    /// sleep.
     ///
     /// # Examples
     ///
@@ -115,41 +171,43 @@ impl<B: Backend> Sleep<B> {
     /// assert!(sleep.is_elapsed());
     /// ```
     pub fn is_elapsed(&self) -> bool {
-        let deadline = self.timers.tick(self.deadline);
-        match self.stage {
-            Stage::Elapsed | Stage::Told => true,
-            _ => self
-                .timers
+        let timers = &self.timers;
+        let deadline = timers.tick(self.deadline);
+        matches!(self.stage, Stage::Elapsed | Stage::Returned)
+            || timers.has_passed(self.deadline)
+            || timers
                 .inner
                 .lock
-                .with(|section| deadline <= section.state.wheel.now()),
-        }
+                .with(|section| deadline <= section.state.wheel.now())
     }
 
-    /// Gives it another deadline, before, while or after it waits.
+    /// Gives the sleep another deadline, before, while or after it waits.
     ///
-    /// A task that waits for it goes on waiting, and is woken at the new deadline:
-    /// it need not poll again. One that was woken for the old deadline finds, when
-    /// it polls, that it has to wait.
+    /// A task that waits for it goes on waiting, and is woken at the new deadline: it need
+    /// not poll again. A task that was woken for the old deadline finds, when it polls,
+    /// that it has to wait.
     ///
-    /// # Differences
-    ///
-    /// `tokio::time::Sleep` has to be pinned for it; this one is `Unpin`, so a
-    /// `Pin<&mut Sleep>` will do, and so will a `&mut Sleep`.
+    /// A sleep is `Unpin`: with a `&mut Sleep`, write `Pin::new(&mut sleep).reset(…)`.
     ///
     /// # Examples
     ///
     /// ```
+    /// use std::pin::pin;
     /// use reveille::time::{Duration, VirtualClock};
     ///
     /// let clock = VirtualClock::by_hand();
-    /// let mut idle = clock.timers().sleep(Duration::from_secs(30));
+    /// let mut idle = pin!(clock.timers().sleep(Duration::from_secs(30)));
     /// clock.advance(Duration::from_secs(29));
-    /// idle.reset(clock.now() + Duration::from_secs(30));
+    /// idle.as_mut().reset(clock.now() + Duration::from_secs(30));
     /// clock.advance(Duration::from_secs(29));
     /// assert!(!idle.is_elapsed());
     /// ```
-    pub fn reset(&mut self, deadline: Instant) {
+    pub fn reset(self: Pin<&mut Self>, deadline: Instant) {
+        self.get_mut().reset_to(deadline);
+    }
+
+    /// Does what [`reset`](Self::reset) does.
+    pub(super) fn reset_to(&mut self, deadline: Instant) {
         self.deadline = deadline;
         let Stage::Waiting(timer) = self.stage else {
             self.stage = Stage::Created;
@@ -157,7 +215,7 @@ impl<B: Backend> Sleep<B> {
         };
         let stage = &mut self.stage;
         let deadline = self.timers.tick(deadline);
-        let call = self.timers.inner.lock.with(|section| {
+        let notify = self.timers.inner.lock.with(|section| {
             let state = section.state;
             if deadline <= state.wheel.now() {
                 section.wakes.wake(&mut state.wheel[timer]);
@@ -166,15 +224,15 @@ impl<B: Backend> Sleep<B> {
                 return false;
             }
             state.wheel.reset(timer, deadline);
-            state.drivers.tell(deadline, section.wakes)
+            state.drivers.notify(deadline, section.wakes)
         });
-        if call {
-            self.timers.call_drivers(deadline);
+        if notify {
+            self.timers.notify_drivers(deadline);
         }
     }
 
-    /// As [`reset`](Self::reset), where nobody waits any more: the next poll starts
-    /// it again.
+    /// Takes the sleep out of the wheel and gives it another deadline. The next poll
+    /// starts it again.
     pub(super) fn restart(&mut self, deadline: Instant) {
         self.cancel();
         self.deadline = deadline;
@@ -201,29 +259,23 @@ impl<B: Backend> Sleep<B> {
     }
 }
 
-impl<B: Backend> Future for Sleep<B> {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+impl<B: Backend> Sleep<B> {
+    /// Polls the wheel: is ready if its time has reached the deadline, and registers
+    /// otherwise.
+    #[inline]
+    pub(super) fn poll_wheel(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Self {
             timers,
             deadline,
             stage,
-        } = self.get_mut();
-        let fresh = match stage {
-            Stage::Created => true,
-            Stage::Waiting(_) => false,
-            Stage::Elapsed | Stage::Told => {
-                *stage = Stage::Told;
-                return Poll::Ready(());
-            }
-        };
+        } = self;
+        let fresh = !matches!(stage, Stage::Waiting(_));
         let deadline = timers.tick(*deadline);
-        let mut call = false;
+        let mut notify = false;
         let poll = timers.inner.lock.poll(cx, fresh, |section, registration| {
             let state = section.state;
             if deadline <= state.wheel.now() {
-                if let Stage::Waiting(timer) = core::mem::replace(stage, Stage::Told) {
+                if let Stage::Waiting(timer) = core::mem::replace(stage, Stage::Returned) {
                     state.remove(timer, section.wakes);
                 }
                 return Ok(());
@@ -231,17 +283,40 @@ impl<B: Backend> Future for Sleep<B> {
             let timer = match *stage {
                 Stage::Waiting(timer) => timer,
                 _ => {
-                    call |= state.drivers.tell(deadline, section.wakes);
+                    section.bits.insert(WAITING);
+                    notify |= state.drivers.notify(deadline, section.wakes);
                     state.wheel.insert(deadline, WakerSlot::new())
                 }
             };
             *stage = Stage::Waiting(timer);
             Err(registration.register(&mut state.wheel[timer]))
         });
-        if call {
-            timers.call_drivers(deadline);
+        if notify {
+            timers.notify_drivers(deadline);
         }
         poll
+    }
+}
+
+impl<B: Backend> Future for Sleep<B> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        match this.stage {
+            Stage::Fresh => return this.poll_wheel(cx),
+            Stage::Created if !this.timers.has_passed(this.deadline) => return this.poll_wheel(cx),
+            Stage::Waiting(_) => {
+                // The wheel first: a sleep that was woken finds it there.
+                if this.poll_wheel(cx).is_pending() && !this.timers.has_passed(this.deadline) {
+                    return Poll::Pending;
+                }
+                this.cancel();
+            }
+            Stage::Created | Stage::Elapsed | Stage::Returned => {}
+        }
+        this.stage = Stage::Returned;
+        Poll::Ready(())
     }
 }
 
@@ -249,7 +324,7 @@ impl<B: Backend> Future for Sleep<B> {
 #[cfg(feature = "futures-core")]
 impl<B: Backend> futures_core::FusedFuture for Sleep<B> {
     fn is_terminated(&self) -> bool {
-        matches!(self.stage, Stage::Told)
+        matches!(self.stage, Stage::Returned)
     }
 }
 

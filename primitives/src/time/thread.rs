@@ -74,64 +74,64 @@ impl<B: SharedBackend> Timers<B> {
     }
 }
 
-fn start<B: SharedBackend>(timers: &Timers<B>, seat: usize) -> Result<(), String> {
+fn start<B: SharedBackend>(timers: &Timers<B>, slot: usize) -> Result<(), String> {
     let driven = Arc::downgrade(&timers.inner);
     let started = thread::Builder::new()
         .name(String::from("reveille-timers"))
-        .spawn(move || drive(&driven, seat));
+        .spawn(move || drive(&driven, slot));
     started.map(drop).map_err(|error| error.to_string())
 }
 
-fn drive<B: SharedBackend>(driven: &Weak<Inner<B>>, seat: usize) {
-    let alarm = Arc::new(Alarm {
+fn drive<B: SharedBackend>(driven: &Weak<Inner<B>>, slot: usize) {
+    let waiter = Arc::new(ThreadWaker {
         thread: thread::current(),
-        rung: AtomicBool::new(false),
+        notified: AtomicBool::new(false),
     });
-    let waker = Waker::from(alarm.clone());
+    let waker = Waker::from(waiter.clone());
     while let Some(inner) = driven.upgrade() {
         let timers = Timers { inner };
         // Whoever is due is fired in the turn, whatever panics in it.
         let turn = catch_unwind(AssertUnwindSafe(|| {
-            timers.turn(seat, &mut Context::from_waker(&waker))
+            timers.turn(slot, &mut Context::from_waker(&waker))
         }));
         let Ok(next) = turn else { continue };
         let sleep = next.map(|next| next - timers.now());
-        // Where it is the last handle, that rings the alarm.
+        // Where it is the last handle, that notifies the thread.
         if catch_unwind(AssertUnwindSafe(|| drop(timers))).is_ok() {
-            alarm.wait(sleep);
+            waiter.wait(sleep);
         }
     }
 }
 
 /// What the thread sleeps on.
-struct Alarm {
+struct ThreadWaker {
     thread: Thread,
     /// Beside the token of the thread, which a waker that blocks in a turn of the
     /// driver may use up.
-    rung: AtomicBool,
+    notified: AtomicBool,
 }
 
-impl Alarm {
+impl ThreadWaker {
     fn wait(&self, at_most: Option<Duration>) {
-        if self.rung.swap(false, Ordering::Acquire) {
+        if self.notified.swap(false, Ordering::Acquire) {
             return;
         }
         match at_most {
             Some(duration) => thread::park_timeout(duration),
             None => thread::park(),
         }
-        // A turn follows, which looks at whatever it was rung for.
-        self.rung.swap(false, Ordering::Acquire);
+        // A turn follows, which looks at whatever it was notified for.
+        self.notified.swap(false, Ordering::Acquire);
     }
 }
 
-impl Wake for Alarm {
+impl Wake for ThreadWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if !self.rung.swap(true, Ordering::Release) {
+        if !self.notified.swap(true, Ordering::Release) {
             self.thread.unpark();
         }
     }

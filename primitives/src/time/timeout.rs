@@ -1,52 +1,98 @@
-//! `Timeout`: a future, until a deadline. States and invariant are those of
-//! [`Within`].
+//! What creates a [`Timeout`]. Its states and invariant stand with the type.
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "std")]
 use core::future::Future;
-use core::pin::Pin;
-use core::task::{Context, Poll};
+use core::time::Duration;
 
-use super::Sleep;
-use super::error::Elapsed;
-use crate::backend::{Backend, DefaultBackend};
-use crate::raw::Within;
+use super::{Instant, Timers};
+use crate::backend::Backend;
+pub use crate::raw::timeout::Timeout;
 
-/// The future of [`timeout`](super::timeout) and [`timeout_at`](super::timeout_at):
-/// answers `Ok` with the output of the future inside, or [`Elapsed`] where the
-/// deadline passed before that was ready.
-///
-/// The future inside is polled first, so a result that is there wins, however late.
-/// It is dropped with the timeout and not before. The timeout is `Unpin` where the
-/// future inside is.
+impl<B: Backend> Timers<B> {
+    /// Waits for a future, but no longer than `duration`. See
+    /// [`time::timeout`](super::timeout).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::future::pending;
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let late = clock.timers().timeout(Duration::from_secs(1), pending::<()>());
+    /// clock.advance(Duration::from_secs(1));
+    /// assert!(reveille_executor::block_on(late).is_err());
+    /// ```
+    pub fn timeout<F: IntoFuture>(
+        &self,
+        duration: Duration,
+        future: F,
+    ) -> Timeout<F::IntoFuture, B> {
+        Timeout::new(future.into_future(), self.sleep(duration))
+    }
+
+    /// Waits for a future, but not past `deadline`. See
+    /// [`time::timeout_at`](super::timeout_at).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, VirtualClock};
+    ///
+    /// let clock = VirtualClock::by_hand();
+    /// let ready = clock.timers().timeout_at(clock.now(), async { 7 });
+    /// assert_eq!(reveille_executor::block_on(ready), Ok(7));
+    /// ```
+    pub fn timeout_at<F: IntoFuture>(
+        &self,
+        deadline: Instant,
+        future: F,
+    ) -> Timeout<F::IntoFuture, B> {
+        Timeout::new(future.into_future(), self.sleep_until(deadline))
+    }
+}
+
+/// [`timeout`](super::timeout) and [`timeout_at`](super::timeout_at) as methods of a
+/// future, for chains of calls.
 ///
 /// # Examples
 ///
 /// ```
-/// use reveille::time::{Duration, Timeout, timeout};
+/// use reveille::time::{Duration, FutureExt};
 ///
-/// let ready: Timeout<_> = timeout(Duration::from_secs(1), std::future::ready(7));
-/// assert_eq!(reveille_executor::block_on(ready.into_inner()), 7);
+/// let late = std::future::pending::<()>().timeout(Duration::from_millis(1));
+/// assert!(reveille_executor::block_on(late).is_err());
 /// ```
-pub type Timeout<F, B = DefaultBackend> = Within<F, Deadline<B>>;
+#[cfg(feature = "std")]
+pub trait FutureExt: Future {
+    /// Waits for the future, but no longer than `duration`. See
+    /// [`time::timeout`](super::timeout).
+    ///
+    /// # Errors
+    ///
+    /// As for [`time::timeout`](super::timeout).
+    fn timeout(self, duration: Duration) -> Timeout<Self>
+    where
+        Self: Sized,
+    {
+        super::timeout(duration, self)
+    }
 
-/// A sleep whose end is an error.
-#[derive(Debug)]
-#[must_use = "futures do nothing unless polled"]
-pub struct Deadline<B: Backend = DefaultBackend> {
-    sleep: Sleep<B>,
-}
-
-impl<B: Backend> Deadline<B> {
-    pub(super) const fn new(sleep: Sleep<B>) -> Self {
-        Self { sleep }
+    /// Waits for the future, but not past `deadline`. See
+    /// [`time::timeout_at`](super::timeout_at).
+    ///
+    /// # Errors
+    ///
+    /// As for [`time::timeout`](super::timeout).
+    fn timeout_at(self, deadline: Instant) -> Timeout<Self>
+    where
+        Self: Sized,
+    {
+        super::timeout_at(deadline, self)
     }
 }
 
-impl<B: Backend> Future for Deadline<B> {
-    type Output = Elapsed;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Elapsed> {
-        Pin::new(&mut self.sleep).poll(cx).map(|()| Elapsed::new())
-    }
-}
+#[cfg(feature = "std")]
+impl<F: Future + ?Sized> FutureExt for F {}

@@ -6,12 +6,13 @@
 //!   Sleep::poll ──nearer deadline───────▶ └────────────────┘ ──wakes───────────▶ parked
 //! ```
 //!
-//! Who drives is in `driver`: an executor's loop, or a thread.
+//! What drives is in `driver`: an executor's loop, or a thread. This file knows of no
+//! future; each has its own, with the methods of `Timers` that create it.
 //!
-//! Invariant: a sleep is ready when the *wheel's* time has reached its deadline. That
-//! time stands under the lock with the wakers (P1), and moves only in the sections
-//! that fire: whoever is due is ready at once and never enters the wheel, so firing
-//! ends, whatever the wakers do.
+//! Invariant: a sleep is ready when the *wheel's* time has reached its deadline, or its
+//! own look at a real clock has. The wheel's time stands under the lock with the wakers
+//! (P1), and moves only in the sections that fire. A sleep that is due is ready at once
+//! and never enters the wheel, so firing ends, whatever the wakers do.
 
 #![forbid(unsafe_code)]
 
@@ -22,10 +23,10 @@ use core::fmt;
 use core::panic::RefUnwindSafe;
 use core::time::Duration;
 
-use super::driver::Drivers;
+use super::drivers::Drivers;
 use super::ticks::Ticks;
 use super::wheel::{Timer, Wheel};
-use super::{Advance, Clock, Deadline, Instant, Interval, Sleep, Timeout};
+use super::{Advance, Clock, Instant};
 use crate::backend::{Backend, DefaultBackend};
 use crate::protocol::{Bits, Section, StateLock, WakeList, WakerSlot};
 
@@ -57,15 +58,18 @@ pub(super) struct Inner<B: Backend> {
     pub(super) lock: StateLock<State, B>,
     pub(super) source: Source,
     pub(super) ticks: Ticks,
-    /// Starts the thread that drives where nobody else does, on its seat.
+    /// Starts the thread that drives if nothing else does, in its slot.
     pub(super) start: Option<Start<B>>,
 }
 
 /// A clock is asked for the time and no more, outside the lock.
 impl<B: Backend> RefUnwindSafe for Inner<B> {}
 
-/// Starts a thread that drives timers, on a seat; or answers why not.
+/// Starts a thread that drives timers, in a slot; or returns why it could not.
 pub(super) type Start<B> = fn(&Timers<B>, usize) -> Result<(), String>;
+
+/// A sleep may wait: the wheel was not empty when something fired last, or is not since.
+pub(super) const WAITING: Bits = Bits::new(1);
 
 /// Where the time comes from.
 pub(super) enum Source {
@@ -170,129 +174,6 @@ impl<B: Backend> Timers<B> {
         self.inner.lock.with(|section| section.state.wheel.len())
     }
 
-    /// Waits for `duration`. See [`time::sleep`](super::sleep).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::time::{Duration, VirtualClock};
-    ///
-    /// let clock = VirtualClock::by_hand();
-    /// let sleep = clock.timers().sleep(Duration::from_secs(1));
-    /// clock.advance(Duration::from_secs(1));
-    /// assert!(sleep.is_elapsed());
-    /// ```
-    pub fn sleep(&self, duration: Duration) -> Sleep<B> {
-        let now = self.now();
-        Sleep::new(self.clone(), now + duration, now)
-    }
-
-    /// Waits until `deadline`. See [`time::sleep_until`](super::sleep_until).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::time::{Duration, VirtualClock};
-    ///
-    /// let clock = VirtualClock::by_hand();
-    /// let sleep = clock.timers().sleep_until(clock.now());
-    /// assert!(sleep.is_elapsed());
-    /// ```
-    pub fn sleep_until(&self, deadline: Instant) -> Sleep<B> {
-        Sleep::new(self.clone(), deadline, self.now())
-    }
-
-    /// Waits for a future, but no longer than `duration`. See
-    /// [`time::timeout`](super::timeout).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use core::future::pending;
-    /// use reveille::time::{Duration, VirtualClock};
-    ///
-    /// let clock = VirtualClock::by_hand();
-    /// let late = clock.timers().timeout(Duration::from_secs(1), pending::<()>());
-    /// clock.advance(Duration::from_secs(1));
-    /// assert!(reveille_executor::block_on(late).is_err());
-    /// ```
-    pub fn timeout<F: IntoFuture>(
-        &self,
-        duration: Duration,
-        future: F,
-    ) -> Timeout<F::IntoFuture, B> {
-        Timeout::new(future.into_future(), Deadline::new(self.sleep(duration)))
-    }
-
-    /// Waits for a future, but not past `deadline`. See
-    /// [`time::timeout_at`](super::timeout_at).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::time::{Duration, VirtualClock};
-    ///
-    /// let clock = VirtualClock::by_hand();
-    /// let ready = clock.timers().timeout_at(clock.now(), async { 7 });
-    /// assert_eq!(reveille_executor::block_on(ready), Ok(7));
-    /// ```
-    pub fn timeout_at<F: IntoFuture>(
-        &self,
-        deadline: Instant,
-        future: F,
-    ) -> Timeout<F::IntoFuture, B> {
-        Timeout::new(
-            future.into_future(),
-            Deadline::new(self.sleep_until(deadline)),
-        )
-    }
-
-    /// Ticks now, and each time `period` has passed. See
-    /// [`time::interval`](super::interval).
-    ///
-    /// # Panics
-    ///
-    /// Panics where the period is zero.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::time::{Duration, VirtualClock};
-    ///
-    /// let clock = VirtualClock::by_hand();
-    /// let mut interval = clock.timers().interval(Duration::from_secs(1));
-    /// assert_eq!(reveille_executor::block_on(interval.tick()), clock.now());
-    /// ```
-    #[track_caller]
-    #[must_use]
-    pub fn interval(&self, period: Duration) -> Interval<B> {
-        self.interval_at(self.now(), period)
-    }
-
-    /// Ticks at `start`, and each time `period` has passed. See
-    /// [`time::interval_at`](super::interval_at).
-    ///
-    /// # Panics
-    ///
-    /// Panics where the period is zero.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::time::{Duration, VirtualClock};
-    ///
-    /// let clock = VirtualClock::by_hand();
-    /// let second = Duration::from_secs(1);
-    /// let mut interval = clock.timers().interval_at(clock.now() + second, second);
-    /// clock.advance(second);
-    /// assert_eq!(reveille_executor::block_on(interval.tick()), clock.now());
-    /// ```
-    #[track_caller]
-    #[must_use]
-    pub fn interval_at(&self, start: Instant, period: Duration) -> Interval<B> {
-        Interval::new(self.clone(), start, period)
-    }
-
     /// Fires what is due by the clock, in the order of deadlines. On a virtual
     /// clock there is nothing to do: whoever moves it fires.
     ///
@@ -318,6 +199,16 @@ impl<B: Backend> Timers<B> {
         if let Source::Clock(clock) = &self.inner.source {
             let now = clock.now();
             self.fire_at(|_| Some(now));
+        }
+    }
+
+    /// Returns whether a real clock has reached a deadline. On a virtual clock the wheel's
+    /// time is the clock's, which the section looks at.
+    #[inline]
+    pub(super) fn has_passed(&self, deadline: Instant) -> bool {
+        match &self.inner.source {
+            Source::Clock(clock) => deadline <= clock.now(),
+            Source::Virtual(_) => false,
         }
     }
 
@@ -380,7 +271,10 @@ impl<B: Backend> Timers<B> {
         let mut to = Some(to);
         let mut due = None;
         self.inner.lock.rounds(|section| {
-            let Section { state, wakes, .. } = section;
+            let Section { bits, state, wakes } = section;
+            if state.wheel.is_empty() {
+                bits.remove(WAITING);
+            }
             if let Some(to) = to.take() {
                 due = to(state).map(|to| {
                     state.now = state.now.max(to);

@@ -15,7 +15,7 @@ use core::fmt;
 use core::time::Duration;
 
 use super::timers::Source;
-use super::{Instant, Timers};
+use super::{Advance, Instant, Timers};
 use crate::backend::{Backend, DefaultBackend};
 
 /// A clock that stands still until somebody moves it, with the timers that it is
@@ -41,17 +41,6 @@ use crate::backend::{Backend, DefaultBackend};
 /// ```
 pub struct VirtualClock<B: Backend = DefaultBackend> {
     timers: Timers<B>,
-}
-
-/// Who moves a [`VirtualClock`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Advance {
-    /// Only whoever calls its methods.
-    ByHand,
-    /// An executor of one thread too: it moves it to the next deadline when it has
-    /// nothing else to do ([`Timers::idle`]). On a pool of threads it stands still:
-    /// see [`VirtualClock::when_idle`].
-    WhenIdle,
 }
 
 impl VirtualClock {

@@ -55,8 +55,8 @@ const LEVELS: usize = u64::BITS.div_ceil(DIGIT) as usize;
 const UNLISTED: u32 = u32::MAX - 1;
 /// In place of the neighbour before: the entry is free.
 const FREE: u32 = u32::MAX - 2;
-/// How many entries of one slot are looked at for the sake of one wake-up less.
-const GLANCE: usize = 32;
+/// How many entries of one slot are looked at to spare a wake-up that sorts them out.
+const SCAN_LIMIT: usize = 32;
 
 /// Deadlines in ticks, each with some data.
 ///
@@ -387,7 +387,7 @@ impl<D> Wheel<D> {
     #[must_use]
     pub fn next_pop(&self) -> Option<u64> {
         let place = self.soonest()?;
-        Some(match self.earliest(place, GLANCE) {
+        Some(match self.earliest(place, SCAN_LIMIT) {
             Some(index) => self.entry_ref(index).deadline,
             None => self.start(place),
         })

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reveille::backend::Native;
-use reveille::raw::Within;
 use reveille::time::{DelayQueue, VirtualClock};
 use reveille::{
     Barrier, Condvar, Mutex, Notify, OnceCell, OwnedRwLockUpgradableReadGuard, RwLock,
@@ -190,6 +189,11 @@ const FUTURES: &[(&str, fn())] = &[
         let _guard = lock.try_write().unwrap();
         leaves_nothing(lock.clone().upgradable_read_owned());
     }),
+    ("raw::Timeout", || {
+        let notify = Notify::<Native>::new_in();
+        let clock = VirtualClock::by_hand();
+        leaves_nothing(clock.timers().timeout(SECOND, notify.notified()));
+    }),
     ("rwlock::Upgrade", || {
         let lock = RwLock::new(7);
         let _guard = lock.try_read().unwrap();
@@ -214,12 +218,6 @@ const FUTURES: &[(&str, fn())] = &[
         let (mutex, condvar) = (Mutex::new(7), Condvar::new());
         leaves_nothing(condvar.wait_while(mutex.try_lock().unwrap(), |_| true));
     }),
-    ("raw::Within", || {
-        let notify = Notify::<Native>::new_in();
-        leaves_nothing(Within::new(notify.notified(), pending::<()>()));
-        let clock = VirtualClock::by_hand();
-        leaves_nothing(clock.timers().timeout(SECOND, notify.notified()));
-    }),
     ("rwlock::Write", || {
         let lock = RwLock::new(7);
         let _guard = lock.try_read().unwrap();
@@ -233,7 +231,7 @@ const FUTURES: &[(&str, fn())] = &[
 ];
 
 /// Parts of other futures, which are polled by them alone.
-const PARTS: [&str; 2] = ["once_cell::AcquirePermit", "time::Deadline"];
+const PARTS: [&str; 1] = ["once_cell::AcquirePermit"];
 
 #[test]
 fn a_dropped_future_leaves_no_waker_in_its_object() {

@@ -169,7 +169,7 @@ impl<B: BlockingBackend> Subject for SleepOn<B> {
                 let mut sleep = timers.sleep_until(at(first));
                 return over(async move {
                     (&mut sleep).await;
-                    sleep.reset(at(then));
+                    Pin::new(&mut sleep).reset(at(then));
                     sleep.await;
                 });
             }
@@ -210,7 +210,7 @@ pub(super) async fn reset<B: BlockingBackend>(mut sleep: Sleep<B>, to: u64) {
         let Some(to) = to.take() else {
             return poll;
         };
-        sleep.reset(to);
+        Pin::new(&mut sleep).reset(to);
         match poll {
             Poll::Pending => Poll::Pending,
             Poll::Ready(()) => Pin::new(&mut sleep).poll(cx),
