@@ -60,7 +60,9 @@ use crate::task::JoinHandle;
 /// ```
 ///
 /// Tasks that are always ready do not keep timers, or wakes from other threads,
-/// waiting for ever: these have their turn after 256 polls.
+/// waiting for ever. These have their turn after 256 polls, and each time that
+/// `block_on` begins. A loop that calls `block_on` once for each of its rounds, as
+/// that of a game does, is not late for timers by more than a round.
 ///
 /// # The end
 ///
@@ -157,6 +159,9 @@ impl LocalExecutor {
 
     /// Runs a future to its end, and the tasks meanwhile. While nothing is ready the
     /// thread sleeps, until the next deadline or a wake.
+    ///
+    /// Timers that are due when it begins fire first. The token of
+    /// [`std::thread::park`] stays the caller's.
     ///
     /// # Panics
     ///

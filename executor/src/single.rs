@@ -16,8 +16,8 @@
 //!    in the section that has found the inbox empty (P2), and whoever fills it
 //!    unparks.
 //! 2. Ready tasks run before timers fire, in the order in which they were woken,
-//!    unless the executor draws it. After [`ROUND`] polls the inbox and the timers
-//!    have their turn in any case.
+//!    unless the executor draws it. When a `block_on` begins, and after [`ROUND`] polls
+//!    in it, the inbox and the timers have their turn in any case.
 
 #![forbid(unsafe_code)]
 
@@ -31,10 +31,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
 use std::time::Duration;
 
-use reveille::backend::Native;
+use reveille::backend::{Native, Park, StdPark};
 use reveille::protocol::{Bits, Section, StateLock};
 use reveille::raw::{Metadata, RunResult, Runnable, Schedule, local_task};
 use reveille::time::{Driver, Timers};
@@ -141,7 +140,7 @@ pub(crate) struct Owner(Rc<Single>);
 /// What other threads reach.
 struct Shared {
     inbox: StateLock<VecDeque<Item>, Native>,
-    thread: Thread,
+    park: StdPark,
 }
 
 /// The scheduler of the tasks.
@@ -159,7 +158,7 @@ impl Owner {
     pub(crate) fn new(order: Option<Box<dyn Order>>, polls: Polls, timers: &Timers) -> Self {
         let shared = Arc::new(Shared {
             inbox: StateLock::new_in(Bits::EMPTY, VecDeque::new()),
-            thread: thread::current(),
+            park: StdPark::new(),
         });
         Self(Rc::new(Single {
             queue: RefCell::default(),
@@ -249,6 +248,8 @@ impl Single {
         let mut future = pin!(future);
         let _entered = self.enter(name);
         self.main.wake_by_ref();
+        // Calls that are over within a round would never come to it.
+        self.fire();
         let waker = Waker::from(self.main.clone());
         let mut cx = Context::from_waker(&waker);
         loop {
@@ -258,15 +259,13 @@ impl Single {
             });
             match round {
                 Round::Main(output) => return output,
-                Round::Over => {
-                    catch_panic(|| self.timers().fire());
-                }
+                Round::Over => self.fire(),
                 Round::Idle => self.rest(),
             }
         }
     }
 
-    /// Runs tasks until none is ready.
+    /// Runs tasks until none is ready. Timers do not fire.
     #[track_caller]
     pub(crate) fn run_until_idle(self: &Rc<Self>, name: &str) {
         let _entered = self.enter(name);
@@ -355,6 +354,11 @@ impl Single {
             queue.append(state);
         });
         true
+    }
+
+    /// Fires what is due, whatever is ready.
+    fn fire(&self) {
+        catch_panic(|| self.driver.fire());
     }
 
     /// Nothing is ready: timers, and then sleep.
@@ -485,7 +489,7 @@ impl Shared {
         });
         drop(refused);
         if parked {
-            self.thread.unpark();
+            self.park.unpark();
         }
     }
 
@@ -496,8 +500,8 @@ impl Shared {
             .update(|bits| (!bits.intersects(FULL | NOTIFIED)).then(|| bits | PARKED));
         if parks.is_ok() {
             match at_most {
-                Some(duration) => thread::park_timeout(duration),
-                None => thread::park(),
+                Some(duration) => self.park.park_timeout(duration),
+                None => self.park.park(),
             }
         }
         let awake = self
@@ -511,7 +515,7 @@ impl Shared {
             .inbox
             .update(|bits| Some(bits.without(PARKED) | NOTIFIED));
         if notified.is_ok_and(|before| before.contains(PARKED)) {
-            self.thread.unpark();
+            self.park.unpark();
         }
     }
 }
@@ -548,6 +552,7 @@ impl Wake for Alarm {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
+    use std::thread;
 
     use super::*;
 
@@ -558,7 +563,7 @@ mod tests {
         let parks = thread::spawn(move || {
             let shared = Shared {
                 inbox: StateLock::new_in(Bits::EMPTY, VecDeque::new()),
-                thread: thread::current(),
+                park: StdPark::new(),
             };
             for _ in 0..2 {
                 shared.notify();

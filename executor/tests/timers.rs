@@ -3,16 +3,18 @@
 
 #![forbid(unsafe_code)]
 
+use std::cell::Cell;
 use std::future::{Future, pending};
 use std::panic::panic_any;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use reveille::oneshot;
-use reveille::time::{Timers, VirtualClock, sleep, timeout};
+use reveille::time::{Timers, VirtualClock, interval, sleep, timeout};
 use reveille_executor::task::{self, JoinHandle, yield_now};
 use reveille_executor::{Executor, LocalExecutor, ThreadPool, block_on};
 
@@ -104,6 +106,99 @@ fn tasks_that_are_always_ready_keep_no_timer_of_a_pool_waiting() {
         let busy: task::JoinHandle<()> = busy;
         busy.abort();
     });
+}
+
+/// A loop of one's own that runs the executor for a moment in each of its rounds.
+#[test]
+fn block_ons_that_are_short_come_to_the_timers() {
+    in_time(|| {
+        let executor = LocalExecutor::new();
+        let due = executor.spawn_local(async { sleep(MS).await });
+        executor.block_on(yield_now());
+        while !due.is_finished() {
+            executor.block_on(yield_now());
+        }
+        let ticks = Rc::new(Cell::new(0));
+        let ticking = executor.spawn_local({
+            let ticks = ticks.clone();
+            async move {
+                let mut interval = interval(5 * MS);
+                loop {
+                    interval.tick().await;
+                    ticks.set(ticks.get() + 1);
+                }
+            }
+        });
+        const ROUNDS: u32 = 15;
+        for _ in 0..ROUNDS {
+            executor.block_on(yield_now());
+            thread::sleep(5 * MS);
+        }
+        executor.block_on(yield_now());
+        assert!(ticks.get() >= ROUNDS, "{} ticks", ticks.get());
+        let ticking: JoinHandle<()> = ticking;
+        drop(ticking);
+    });
+}
+
+/// As are sleeps that a task polls itself, without a turn of the executor.
+#[test]
+fn a_sleep_that_is_polled_in_a_loop_within_one_poll_ends() {
+    in_time(|| {
+        LocalExecutor::new().block_on(async {
+            let mut sleep = sleep(MS);
+            let mut cx = Context::from_waker(Waker::noop());
+            while Pin::new(&mut sleep).poll(&mut cx).is_pending() {}
+            let late = reveille::time::sleep(MS);
+            thread::sleep(2 * MS);
+            assert!(late.is_elapsed());
+        });
+    });
+}
+
+/// A token that another thread has given to the caller is there when the call is over.
+#[test]
+fn blocking_leaves_the_token_of_the_thread() {
+    type Blocks = (&'static str, fn());
+    let blocks: [Blocks; 6] = [
+        ("LocalExecutor::block_on", || {
+            LocalExecutor::new().block_on(async { sleep(5 * MS).await });
+        }),
+        ("LocalExecutor::block_on, woken from a thread", || {
+            let (tx, rx) = oneshot::channel();
+            let sends = thread::spawn(move || {
+                thread::sleep(5 * MS);
+                tx.send(())
+            });
+            LocalExecutor::new().block_on(rx).unwrap();
+            sends.join().unwrap().unwrap();
+        }),
+        ("ThreadPool::block_on", || {
+            pool(1).block_on(async { sleep(5 * MS).await });
+        }),
+        ("block_on", || block_on(async { sleep(5 * MS).await })),
+        ("blocking_recv", || {
+            let (tx, rx) = oneshot::channel();
+            let sends = thread::spawn(move || {
+                thread::sleep(5 * MS);
+                tx.send(())
+            });
+            rx.blocking_recv().unwrap();
+            sends.join().unwrap().unwrap();
+        }),
+        ("Threads", || {
+            reveille_executor::Threads.block_on(async { sleep(5 * MS).await });
+        }),
+    ];
+    for (what, blocks) in blocks {
+        in_time(move || {
+            thread::current().unpark();
+            blocks();
+            let start = Instant::now();
+            thread::park_timeout(Duration::from_secs(5));
+            assert!(start.elapsed() < Duration::from_secs(4), "{what}");
+        });
+    }
 }
 
 /// The one that drove is called for a task that is long: another drives.

@@ -30,6 +30,8 @@ mod observed;
 #[cfg(feature = "shuttle")]
 mod shuttle;
 mod spin;
+#[cfg(feature = "std")]
+mod std_park;
 #[cfg(any(loom, feature = "loom", feature = "shuttle"))]
 mod stepped;
 mod traits;
@@ -40,11 +42,13 @@ pub use self::local::{Local, LocalLock};
 #[cfg(any(loom, feature = "loom"))]
 pub use self::loom::{Loom, LoomAtomicWord, LoomAtomics, LoomCell, LoomLock, LoomPark, LoomWord};
 #[cfg(feature = "std")]
-pub use self::native::{Native, StdAtomics, StdPark};
+pub use self::native::{Native, StdAtomics};
 pub use self::observed::{Observed, ObservedLock, Observer, Passage};
 #[cfg(feature = "shuttle")]
 pub use self::shuttle::{Shuttle, ShuttleLock, ShuttlePark};
 pub use self::spin::{Spin, SpinAtomics, SpinPark};
+#[cfg(feature = "std")]
+pub use self::std_park::StdPark;
 pub use self::traits::{Backend, BlockingBackend, Cell, Park, RawStateLock, SharedBackend};
 pub use self::word::{Atomics, Word, WordLock};
 
@@ -62,3 +66,10 @@ pub type DefaultBackend = Native;
 /// [`Spin`] without it, and `Loom` under `--cfg loom`.
 #[cfg(all(not(loom), not(feature = "std")))]
 pub type DefaultBackend = Spin;
+
+/// What `std_park` stands on; its model has loom's in place of these.
+#[cfg(feature = "std")]
+mod sync {
+    pub(super) use core::sync::atomic::AtomicU32;
+    pub(super) use std::sync::{Condvar, Mutex};
+}

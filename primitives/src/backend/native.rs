@@ -1,12 +1,11 @@
 //! `Native`: threads, and what they wait on.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::AtomicUsize;
 use core::time::Duration;
-use std::thread::Thread;
 
 use super::word::{Atomics, WordLock};
-use super::{Backend, BlockingBackend, Park, SharedBackend};
+use super::{Backend, BlockingBackend, SharedBackend, StdPark};
 use crate::protocol::Bits;
 
 /// The backend for threads, and the default.
@@ -66,57 +65,6 @@ unsafe impl Atomics for StdAtomics {
             std::thread::yield_now();
         } else {
             std::thread::sleep(SLEEP);
-        }
-    }
-}
-
-/// A thread of `std`, parked by `std::thread::park`.
-#[derive(Debug)]
-pub struct StdPark {
-    thread: Thread,
-    unparked: AtomicBool,
-}
-
-impl StdPark {
-    /// As [`park`](Park::park), but no longer than that. It may also end sooner.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use core::time::Duration;
-    /// use reveille::backend::{Park, StdPark};
-    ///
-    /// let park = StdPark::new();
-    /// park.unpark();
-    /// park.park_timeout(Duration::MAX);
-    /// park.park_timeout(Duration::from_millis(1));
-    /// ```
-    pub fn park_timeout(&self, at_most: Duration) {
-        if self.unparked.swap(false, Ordering::Acquire) {
-            return;
-        }
-        std::thread::park_timeout(at_most);
-        self.unparked.swap(false, Ordering::Acquire);
-    }
-}
-
-impl Park for StdPark {
-    fn new() -> Self {
-        Self {
-            thread: std::thread::current(),
-            unparked: AtomicBool::new(false),
-        }
-    }
-
-    fn park(&self) {
-        while !self.unparked.swap(false, Ordering::Acquire) {
-            std::thread::park();
-        }
-    }
-
-    fn unpark(&self) {
-        if !self.unparked.swap(true, Ordering::Release) {
-            self.thread.unpark();
         }
     }
 }
