@@ -82,11 +82,16 @@ pub struct Simulation {
 #[derive(Debug, Default)]
 struct Trace {
     lines: String,
+    /// How many bytes of lines are kept; twice as many at most are there.
+    limit: usize,
     spawned: u64,
 }
 
 impl Trace {
     fn line(&mut self, what: &str, metadata: &Metadata, timers: &Timers) {
+        if self.limit == 0 {
+            return;
+        }
         let at = timers.now().since_origin();
         let (seconds, nanos) = (at.as_secs(), at.subsec_nanos());
         let line = write!(self.lines, "{seconds}.{nanos:09} {what} {}", metadata.id);
@@ -95,6 +100,23 @@ impl Trace {
             None => writeln!(self.lines),
         };
         line.and(named).expect("a string takes what is written");
+        if self.lines.len() / 2 > self.limit {
+            self.lines.drain(..self.first_kept());
+        }
+    }
+
+    /// Returns where the first line begins that is kept.
+    fn first_kept(&self) -> usize {
+        let Some(before) = self.lines.len().checked_sub(self.limit) else {
+            return 0;
+        };
+        // Of the byte before, so that a line that begins there is kept whole.
+        let rest = self.lines.as_bytes().get(before.saturating_sub(1)..);
+        match rest.and_then(|rest| rest.iter().position(|&byte| byte == b'\n')) {
+            _ if before == 0 => 0,
+            Some(end) => before + end,
+            None => self.lines.len(),
+        }
     }
 }
 
@@ -110,6 +132,7 @@ impl Simulation {
         Builder {
             seed: 0,
             threads: false,
+            trace_limit: usize::MAX,
             polls: Polls::default(),
         }
     }
@@ -168,8 +191,9 @@ impl Simulation {
         &self.clock
     }
 
-    /// What has happened so far, a line each: the time, `spawn` or `poll`, the number
-    /// of the task, and its name.
+    /// Returns what has happened so far, a line each: the time, `spawn` or `poll`, the
+    /// number of the task, and its name. A [limit](Builder::trace_limit) leaves the last
+    /// lines.
     ///
     /// # Examples
     ///
@@ -191,7 +215,8 @@ impl Simulation {
     /// ```
     #[must_use]
     pub fn trace(&self) -> String {
-        self.trace.borrow().lines.clone()
+        let trace = self.trace.borrow();
+        trace.lines[trace.first_kept()..].to_owned()
     }
 
     /// Spawns a task whose future stays on this thread.
@@ -266,6 +291,7 @@ impl fmt::Debug for Simulation {
 pub struct Builder {
     seed: u64,
     threads: bool,
+    trace_limit: usize,
     polls: Polls,
 }
 
@@ -280,6 +306,30 @@ impl Builder {
     /// simulation wake its tasks. What happens then depends on them too.
     pub fn with_threads(mut self) -> Self {
         self.threads = true;
+        self
+    }
+
+    /// Keeps at most the last `bytes` of the [trace](Simulation::trace), in whole lines of
+    /// some 22 bytes. Zero switches the trace off; by default all of it is kept.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille_executor::{Simulation, task};
+    ///
+    /// let simulation = Simulation::builder().trace_limit(60).build();
+    /// simulation.block_on(async {
+    ///     let yields = task::spawn(async {
+    ///         for _ in 0..1000 {
+    ///             task::yield_now().await;
+    ///         }
+    ///     });
+    ///     yields.await.unwrap();
+    /// });
+    /// assert_eq!(simulation.trace(), "0.000000000 poll 1\n".repeat(3));
+    /// ```
+    pub fn trace_limit(mut self, bytes: usize) -> Self {
+        self.trace_limit = bytes;
         self
     }
 
@@ -300,10 +350,15 @@ impl Builder {
         let Self {
             seed,
             threads,
+            trace_limit,
             polls,
         } = self;
         let clock = VirtualClock::when_idle();
-        let trace = Rc::new(RefCell::new(Trace::default()));
+        let trace = Rc::new(RefCell::new(Trace {
+            lines: String::new(),
+            limit: trace_limit,
+            spawned: 0,
+        }));
         let order = Drawn {
             state: seed,
             threads,
@@ -345,7 +400,8 @@ impl Order for Drawn {
             return None;
         }
         let drawn = usize::try_from(self.draw() % count).expect("less than a length");
-        queue.remove(drawn)
+        // The order of the others is of no importance, but that it follows from the seed.
+        queue.swap_remove_back(drawn)
     }
 
     fn spawned(&mut self, metadata: &mut Metadata, timers: &Timers) {
@@ -367,5 +423,37 @@ impl Order for Drawn {
                  nothing outside wakes them (if threads do, build it with_threads)",
             )
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    /// Drawn from the middle and closed up behind it, many took some hundred times as
+    /// long as few.
+    #[test]
+    fn drawing_takes_constant_time_however_many_are_ready() {
+        const DRAWS: usize = 400_000;
+        let timed = |ready: usize| {
+            let mut order = Drawn {
+                state: 7,
+                threads: false,
+                trace: Rc::default(),
+            };
+            let start = Instant::now();
+            for _ in 0..DRAWS / ready {
+                let mut queue: VecDeque<_> = (0..ready).map(|_| Item::Main).collect();
+                while order.next(&mut queue).is_some() {}
+            }
+            start.elapsed()
+        };
+        let (few, many) = (timed(100), timed(DRAWS));
+        assert!(
+            many < few * 20,
+            "{many:?} for all at once, {few:?} for some at a time"
+        );
     }
 }

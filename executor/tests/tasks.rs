@@ -725,6 +725,62 @@ fn what_is_done_with_a_whole_set_is_done_in_order() {
 }
 
 #[test]
+fn a_seed_gives_one_order_of_many_tasks() {
+    let drawn = |seed, tasks: u32| {
+        let simulation = Simulation::builder().seed(seed).trace_limit(0).build();
+        let order = Rc::new(RefCell::new(Vec::new()));
+        simulation.block_on(async {
+            let tasks: Vec<_> = (0..tasks)
+                .map(|it| {
+                    let order = order.clone();
+                    task::spawn_local(async move { order.borrow_mut().push(it) })
+                })
+                .collect();
+            for task in tasks {
+                task.await.unwrap();
+            }
+        });
+        assert_eq!(simulation.trace(), "");
+        order.take()
+    };
+    assert_eq!(drawn(7, 1000), drawn(7, 1000));
+    assert_ne!(drawn(7, 1000), drawn(8, 1000));
+}
+
+#[test]
+fn a_trace_with_a_limit_is_the_end_of_the_whole() {
+    let trace = |limit| {
+        let builder = Simulation::builder().seed(7);
+        let simulation = match limit {
+            Some(limit) => builder.trace_limit(limit).build(),
+            None => builder.build(),
+        };
+        simulation.block_on(async {
+            let tasks: JoinSet<()> = (0..20)
+                .map(|it| async move {
+                    for _ in 0..it {
+                        yield_now().await;
+                    }
+                })
+                .collect();
+            tasks.join_all().await;
+        });
+        simulation.trace()
+    };
+    let whole = trace(None);
+    for limit in [0, 1, 18, 19, 20, 57, 100, whole.len() - 1, whole.len()] {
+        let limited = trace(Some(limit));
+        assert!(
+            limited.len() <= limit && limited.len() + 25 > limit,
+            "{limit}"
+        );
+        assert!(whole.ends_with(&limited), "{limit}");
+        let before = &whole[..whole.len() - limited.len()];
+        assert!(before.is_empty() || before.ends_with('\n'), "{limit}");
+    }
+}
+
+#[test]
 fn a_set_that_is_joined_whole_goes_on_with_a_panic() {
     let join_all = |fails: bool| {
         LocalExecutor::new().block_on(async move {
