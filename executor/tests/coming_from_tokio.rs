@@ -81,6 +81,7 @@ imports! {
     reveille::time::Sleep,
     reveille::time::Timeout,
     reveille::time::error::Elapsed,
+    reveille::time::error::Error,
     reveille::time::interval,
     reveille::time::interval_at,
     reveille::time::sleep,
@@ -190,7 +191,7 @@ const GROUPS: &[Group] = &[
             ],
         ),
         ours: &[
-            "primitives/src/raw/within.rs",
+            "primitives/src/raw/timeout.rs",
             "primitives/src/time/error.rs",
             "primitives/src/time/instant.rs",
             "primitives/src/time/interval.rs",

@@ -310,10 +310,11 @@ fn timing() -> Vec<Row> {
         [] time::Tick<'static> => |_| is(true, true, true, false, true);
         [] time::MissedTickBehavior, tokio t::MissedTickBehavior => everything;
         [] time::Instant, tokio t::Instant => everything;
+        // There is no value of it.
+        [] time::error::Error, tokio t::error::Error => everything;
         [] time::error::Elapsed, tokio t::error::Elapsed => everything;
         // The future is pinned in it; the deadline is a sleep.
         [T] time::Timeout<T>, tokio t::Timeout<T> => a_value;
-        [] time::Deadline => everything;
         [] time::Timers => everything;
         [] time::Driver => everything;
         [] time::VirtualClock => everything;
@@ -405,8 +406,7 @@ fn below() -> Vec<Row> {
         [] raw::InSlot<'static> => everything;
         [T] raw::RawSender<T, Boxed> => a_channel;
         [T] raw::RawReceiver<T, Boxed> => a_channel;
-        [T] raw::Within<T, ()> => a_value;
-        [T] raw::Within<(), T> => a_closure;
+        [T] raw::Timeout<T> => a_value;
         // The payload of a panic is only `Send`.
         [] raw::Failure => |_| is(true, false, true, false, false);
         [] raw::Metadata => everything;

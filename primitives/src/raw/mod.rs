@@ -25,7 +25,7 @@ mod once_slot;
 pub(crate) mod permits;
 #[cfg(feature = "std")]
 mod task;
-pub(crate) mod timeout;
+mod timeout;
 mod witness;
 
 pub use self::exclusive::Exclusive;
@@ -40,4 +40,5 @@ pub use self::task::{
     Abort, Aborted, Failure, Join, Metadata, Name, Outcome, Owned, RunResult, Runnable, Schedule,
     local_task, task,
 };
+pub use self::timeout::Timeout;
 pub use self::witness::Witness;

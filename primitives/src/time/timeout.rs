@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use super::{Instant, Timers};
 use crate::backend::Backend;
-pub use crate::raw::timeout::Timeout;
+pub use crate::raw::Timeout;
 
 impl<B: Backend> Timers<B> {
     /// Waits for a future, but no longer than `duration`. See
