@@ -224,7 +224,7 @@ impl<const K: u16> Mutex for Bound<K> {
 }
 
 fn local(iterations: u64) {
-    let mutex = reveille::Mutex::<u64, Local>::new_in(0, 0);
+    let mutex = reveille::Mutex::<u64, Local>::with_max_barges_in(0, 0);
     for _ in 0..iterations {
         *now(black_box(&mutex).lock()) += 1;
     }

@@ -99,7 +99,7 @@ macro_rules! rwlock {
 }
 
 rwlock!(reveille::RwLock<u64>, Self::new(0));
-rwlock!(reveille::RwLock<u64, Local>, Self::new_in(0, Self::MAX_READS));
+rwlock!(reveille::RwLock<u64, Local>, Self::new_in(0));
 rwlock!(tokio::sync::RwLock<u64>, Self::new(0));
 rwlock!(async_lock::RwLock<u64>, Self::new(0));
 rwlock!(maitake_sync::RwLock<u64>, Self::new(0));

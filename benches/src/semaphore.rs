@@ -109,7 +109,7 @@ impl Semaphore for reveille::Semaphore<Local> {
     type Permit<'a> = reveille::SemaphorePermit<'a, Local>;
 
     fn new() -> Self {
-        Self::new_in(1, 0)
+        Self::new_in(1)
     }
 
     async fn acquire(&self) -> Self::Permit<'_> {

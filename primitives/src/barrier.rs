@@ -72,24 +72,16 @@ pub struct Barrier<B: Backend = DefaultBackend> {
     n: usize,
 }
 
-#[cfg(not(loom))]
 impl Barrier {
-    /// A barrier at which `n` tasks meet. One for none is one for one, at which
-    /// nobody waits.
-    pub const fn new(n: usize) -> Self {
-        Self {
-            lock: StateLock::<_, DefaultBackend>::const_new(Bits::EMPTY, Waiters::new()),
-            n: at_least_one(n),
+    const_unless_loom! {
+        /// A barrier at which `n` tasks meet. One for none is one for one, at which
+        /// nobody waits.
+        pub const fn new(n: usize) -> Self {
+            Self {
+                lock: StateLock::<_, DefaultBackend>::const_new(Bits::EMPTY, Waiters::new()),
+                n: at_least_one(n),
+            }
         }
-    }
-}
-
-#[cfg(loom)]
-impl Barrier {
-    /// A barrier at which `n` tasks meet. One for none is one for one, at which
-    /// nobody waits.
-    pub fn new(n: usize) -> Self {
-        Self::new_in(n)
     }
 }
 

@@ -62,32 +62,24 @@ pub struct Condvar<B: Backend = DefaultBackend> {
     notify: Notify<B>,
 }
 
-#[cfg(not(loom))]
 impl Condvar {
-    /// A condvar, on which nobody waits.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::Condvar;
-    ///
-    /// static CHANGED: Condvar = Condvar::new();
-    /// CHANGED.notify_all();
-    /// ```
-    #[must_use]
-    pub const fn new() -> Self {
-        Self {
-            notify: Notify::const_without_permit(),
+    const_unless_loom! {
+        /// A condvar, on which nobody waits.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use reveille::Condvar;
+        ///
+        /// static CHANGED: Condvar = Condvar::new();
+        /// CHANGED.notify_all();
+        /// ```
+        #[must_use]
+        pub const fn new() -> Self {
+            Self {
+                notify: Notify::const_without_permit(),
+            }
         }
-    }
-}
-
-#[cfg(loom)]
-impl Condvar {
-    /// A condvar, on which nobody waits.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::new_in()
     }
 }
 

@@ -60,6 +60,9 @@ extern crate alloc;
 #[cfg(any(loom, feature = "std"))]
 extern crate std;
 
+#[macro_use]
+mod macros;
+
 pub mod backend;
 pub mod barrier;
 mod buffer;

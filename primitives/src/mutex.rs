@@ -65,66 +65,53 @@ pub struct Mutex<T: ?Sized, B: Backend = DefaultBackend> {
     pub(crate) guarded: Guarded<T, B>,
 }
 
-#[cfg(not(loom))]
 impl<T> Mutex<T> {
-    /// An unlocked mutex.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::Mutex;
-    ///
-    /// let mutex = Mutex::new(7);
-    /// assert_eq!(*mutex.try_lock().unwrap(), 7);
-    /// ```
-    pub const fn new(value: T) -> Self {
-        Self::const_new(value)
-    }
-
-    /// An unlocked mutex, in a constant: the same as [`new`](Self::new).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::Mutex;
-    ///
-    /// static COUNT: Mutex<u32> = Mutex::const_new(0);
-    /// *COUNT.blocking_lock() += 1;
-    /// ```
-    pub const fn const_new(value: T) -> Self {
-        Self::with_max_barges(value, Self::DEFAULT_MAX_BARGES)
-    }
-
-    /// An unlocked mutex of a fairness of one's own: whoever has waited longest
-    /// is overtaken at most `max_barges` times; at most 1023 on a 32-bit machine.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::Mutex;
-    ///
-    /// let strict = Mutex::with_max_barges(7, 0);
-    /// assert_eq!(*strict.try_lock().unwrap(), 7);
-    /// ```
-    #[must_use]
-    pub const fn with_max_barges(value: T, max_barges: u16) -> Self {
-        Self {
-            guarded: Guarded::const_new(1, max_barges, value),
+    const_unless_loom! {
+        /// An unlocked mutex.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use reveille::Mutex;
+        ///
+        /// let mutex = Mutex::new(7);
+        /// assert_eq!(*mutex.try_lock().unwrap(), 7);
+        /// ```
+        pub const fn new(value: T) -> Self {
+            Self::const_new(value)
         }
-    }
-}
 
-#[cfg(loom)]
-impl<T> Mutex<T> {
-    /// An unlocked mutex.
-    pub fn new(value: T) -> Self {
-        Self::new_in(value, Self::DEFAULT_MAX_BARGES)
-    }
+        /// An unlocked mutex, in a constant: the same as [`new`](Self::new).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use reveille::Mutex;
+        ///
+        /// static COUNT: Mutex<u32> = Mutex::const_new(0);
+        /// *COUNT.blocking_lock() += 1;
+        /// ```
+        pub const fn const_new(value: T) -> Self {
+            Self::with_max_barges(value, Self::DEFAULT_MAX_BARGES)
+        }
 
-    /// An unlocked mutex of a fairness of one's own.
-    #[must_use]
-    pub fn with_max_barges(value: T, max_barges: u16) -> Self {
-        Self::new_in(value, max_barges)
+        /// An unlocked mutex of a fairness of one's own: whoever has waited longest
+        /// is overtaken at most `max_barges` times; at most 1023 on a 32-bit machine.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use reveille::Mutex;
+        ///
+        /// let strict = Mutex::with_max_barges(7, 0);
+        /// assert_eq!(*strict.try_lock().unwrap(), 7);
+        /// ```
+        #[must_use]
+        pub const fn with_max_barges(value: T, max_barges: u16) -> Self {
+            Self {
+                guarded: Guarded::const_new(1, max_barges, value),
+            }
+        }
     }
 }
 
@@ -139,19 +126,35 @@ impl<T, B: Backend> Mutex<T, B> {
     /// still; above this one nothing is gained.
     pub const DEFAULT_MAX_BARGES: u16 = 1000;
 
-    /// An unlocked mutex over any backend, with its fairness.
+    /// Creates an unlocked mutex over any backend.
     ///
     /// # Examples
     ///
     /// ```
     /// use reveille::{Mutex, backend::Local};
     ///
-    /// let mutex = Mutex::<_, Local>::new_in(7, 0); // of one thread
+    /// let mutex = Mutex::<_, Local>::new_in(7); // of one thread
     /// *mutex.try_lock().unwrap() += 1;
     /// assert_eq!(mutex.into_inner(), 8);
     /// ```
     #[must_use]
-    pub fn new_in(value: T, max_barges: u16) -> Self {
+    pub fn new_in(value: T) -> Self {
+        Self::with_max_barges_in(value, Self::DEFAULT_MAX_BARGES)
+    }
+
+    /// Creates an unlocked mutex over any backend. Its fairness is that of
+    /// [`with_max_barges`](Mutex::with_max_barges).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Mutex, backend::Local};
+    ///
+    /// let strict = Mutex::<_, Local>::with_max_barges_in(7, 0);
+    /// assert_eq!(*strict.try_lock().unwrap(), 7);
+    /// ```
+    #[must_use]
+    pub fn with_max_barges_in(value: T, max_barges: u16) -> Self {
         Self {
             guarded: Guarded::new_in(1, max_barges, value),
         }

@@ -100,53 +100,46 @@ enum Strategy {
     Lifo,
 }
 
-#[cfg(not(loom))]
 impl Notify {
-    /// Creates a `Notify` without a permit.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::Notify;
-    ///
-    /// static STARTED: Notify = Notify::new();
-    /// STARTED.notify_one();
-    /// ```
-    pub const fn new() -> Self {
-        Self::const_new()
-    }
-
-    /// Creates a `Notify` without a permit. It is the same as [`new`](Self::new).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::Notify;
-    ///
-    /// static STARTED: Notify = Notify::const_new();
-    /// STARTED.notify_one();
-    /// ```
-    pub const fn const_new() -> Self {
-        Self::of(Bits::EMPTY)
-    }
-
-    /// Creates a `Notify` that stores no permits, in a constant.
-    pub(crate) const fn const_without_permit() -> Self {
-        Self::of(NO_PERMIT)
-    }
-
-    const fn of(bits: Bits) -> Self {
-        Self {
-            lock: StateLock::<_, DefaultBackend>::const_new(bits, Waiters::new()),
+    const_unless_loom! {
+        /// Creates a `Notify` without a permit.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use reveille::Notify;
+        ///
+        /// static STARTED: Notify = Notify::new();
+        /// STARTED.notify_one();
+        /// ```
+        pub const fn new() -> Self {
+            Self::const_new()
         }
-    }
-}
 
-#[cfg(loom)]
-impl Notify {
-    /// Creates a `Notify` without a permit.
-    pub fn new() -> Self {
-        Self::new_in()
+        /// Creates a `Notify` without a permit. It is the same as [`new`](Self::new).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use reveille::Notify;
+        ///
+        /// static STARTED: Notify = Notify::const_new();
+        /// STARTED.notify_one();
+        /// ```
+        pub const fn const_new() -> Self {
+            Self::of(Bits::EMPTY)
+        }
+
+        /// Creates a `Notify` that stores no permits, in a constant.
+        pub(crate) const fn const_without_permit() -> Self {
+            Self::of(NO_PERMIT)
+        }
+
+        const fn of(bits: Bits) -> Self {
+            Self {
+                lock: StateLock::<_, DefaultBackend>::const_new(bits, Waiters::new()),
+            }
+        }
     }
 }
 

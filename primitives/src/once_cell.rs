@@ -111,52 +111,45 @@ impl Queues for Queued {
     }
 }
 
-#[cfg(not(loom))]
 impl<T> OnceCell<T> {
-    /// An empty cell.
-    pub const fn new() -> Self {
-        Self::const_new()
-    }
-
-    /// An empty cell, in a constant: the same as [`new`](Self::new).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::OnceCell;
-    ///
-    /// static CELL: OnceCell<u32> = OnceCell::const_new();
-    /// CELL.set(7).unwrap();
-    /// assert_eq!(CELL.get(), Some(&7));
-    /// ```
-    pub const fn const_new() -> Self {
-        Self {
-            slot: OnceSlot::const_new(Queued::new()),
+    const_unless_loom! {
+        /// An empty cell.
+        pub const fn new() -> Self {
+            Self::const_new()
         }
-    }
 
-    /// A cell with its value, in a constant.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::OnceCell;
-    ///
-    /// static CELL: OnceCell<u32> = OnceCell::const_new_with(7);
-    /// assert_eq!(CELL.get(), Some(&7));
-    /// ```
-    pub const fn const_new_with(value: T) -> Self {
-        Self {
-            slot: OnceSlot::const_new_with(value, Queued::new()),
+        /// An empty cell, in a constant: the same as [`new`](Self::new).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use reveille::OnceCell;
+        ///
+        /// static CELL: OnceCell<u32> = OnceCell::const_new();
+        /// CELL.set(7).unwrap();
+        /// assert_eq!(CELL.get(), Some(&7));
+        /// ```
+        pub const fn const_new() -> Self {
+            Self {
+                slot: OnceSlot::const_new(Queued::new()),
+            }
         }
-    }
-}
 
-#[cfg(loom)]
-impl<T> OnceCell<T> {
-    /// An empty cell.
-    pub fn new() -> Self {
-        Self::new_in()
+        /// A cell with its value, in a constant.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use reveille::OnceCell;
+        ///
+        /// static CELL: OnceCell<u32> = OnceCell::const_new_with(7);
+        /// assert_eq!(CELL.get(), Some(&7));
+        /// ```
+        pub const fn const_new_with(value: T) -> Self {
+            Self {
+                slot: OnceSlot::const_new_with(value, Queued::new()),
+            }
+        }
     }
 }
 

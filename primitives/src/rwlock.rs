@@ -63,92 +63,79 @@ pub struct RwLock<T: ?Sized, B: Backend = DefaultBackend> {
     pub(crate) guarded: Guarded<T, B>,
 }
 
-#[cfg(not(loom))]
 impl<T> RwLock<T> {
-    /// An unlocked lock.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::RwLock;
-    ///
-    /// let lock = RwLock::new(7);
-    /// assert_eq!(*lock.try_read().unwrap(), 7);
-    /// ```
-    pub const fn new(value: T) -> Self {
-        Self::const_new(value)
-    }
-
-    /// An unlocked lock for at most so many readers at a time: whoever comes when
-    /// there are as many waits.
-    ///
-    /// # Panics
-    ///
-    /// Panics where `max_reads` is 0 or above [`MAX_READS`](Self::MAX_READS).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::RwLock;
-    ///
-    /// let lock = RwLock::with_max_readers(7, 1);
-    /// let reads = lock.try_read().unwrap();
-    /// assert!(lock.try_read().is_err());
-    /// # drop(reads);
-    /// ```
-    #[track_caller]
-    pub const fn with_max_readers(value: T, max_reads: u32) -> Self {
-        Self::const_with_max_readers(value, max_reads)
-    }
-
-    /// An unlocked lock, in a constant: the same as [`new`](Self::new).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::RwLock;
-    ///
-    /// static LEVEL: RwLock<u32> = RwLock::const_new(1);
-    /// *LEVEL.blocking_write() = 2;
-    /// ```
-    pub const fn const_new(value: T) -> Self {
-        Self::const_with_max_readers(value, Self::MAX_READS)
-    }
-
-    /// An unlocked lock for at most so many readers, in a constant: the same as
-    /// [`with_max_readers`](Self::with_max_readers).
-    ///
-    /// # Panics
-    ///
-    /// As for [`with_max_readers`](Self::with_max_readers).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::RwLock;
-    ///
-    /// static LEVEL: RwLock<u32> = RwLock::const_with_max_readers(1, 8);
-    /// assert_eq!(*LEVEL.blocking_read(), 1);
-    /// ```
-    #[track_caller]
-    pub const fn const_with_max_readers(value: T, max_reads: u32) -> Self {
-        Self {
-            guarded: Guarded::const_new(permits::<DefaultBackend>(max_reads), 0, value),
+    const_unless_loom! {
+        /// An unlocked lock.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use reveille::RwLock;
+        ///
+        /// let lock = RwLock::new(7);
+        /// assert_eq!(*lock.try_read().unwrap(), 7);
+        /// ```
+        pub const fn new(value: T) -> Self {
+            Self::const_new(value)
         }
-    }
-}
 
-#[cfg(loom)]
-impl<T> RwLock<T> {
-    /// An unlocked lock.
-    pub fn new(value: T) -> Self {
-        Self::new_in(value, Self::MAX_READS)
-    }
+        /// An unlocked lock for at most so many readers at a time: whoever comes when
+        /// there are as many waits.
+        ///
+        /// # Panics
+        ///
+        /// Panics where `max_reads` is 0 or above [`MAX_READS`](Self::MAX_READS).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use reveille::RwLock;
+        ///
+        /// let lock = RwLock::with_max_readers(7, 1);
+        /// let reads = lock.try_read().unwrap();
+        /// assert!(lock.try_read().is_err());
+        /// # drop(reads);
+        /// ```
+        #[track_caller]
+        pub const fn with_max_readers(value: T, max_reads: u32) -> Self {
+            Self::const_with_max_readers(value, max_reads)
+        }
 
-    /// An unlocked lock for at most so many readers at a time.
-    #[track_caller]
-    pub fn with_max_readers(value: T, max_reads: u32) -> Self {
-        Self::new_in(value, max_reads)
+        /// An unlocked lock, in a constant: the same as [`new`](Self::new).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use reveille::RwLock;
+        ///
+        /// static LEVEL: RwLock<u32> = RwLock::const_new(1);
+        /// *LEVEL.blocking_write() = 2;
+        /// ```
+        pub const fn const_new(value: T) -> Self {
+            Self::const_with_max_readers(value, Self::MAX_READS)
+        }
+
+        /// An unlocked lock for at most so many readers, in a constant: the same as
+        /// [`with_max_readers`](Self::with_max_readers).
+        ///
+        /// # Panics
+        ///
+        /// As for [`with_max_readers`](Self::with_max_readers).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use reveille::RwLock;
+        ///
+        /// static LEVEL: RwLock<u32> = RwLock::const_with_max_readers(1, 8);
+        /// assert_eq!(*LEVEL.blocking_read(), 1);
+        /// ```
+        #[track_caller]
+        pub const fn const_with_max_readers(value: T, max_reads: u32) -> Self {
+            Self {
+                guarded: Guarded::const_new(permits::<DefaultBackend>(max_reads), 0, value),
+            }
+        }
     }
 }
 
@@ -175,7 +162,23 @@ impl<T, B: Backend> RwLock<T, B> {
         }
     };
 
-    /// An unlocked lock over any backend, for at most so many readers.
+    /// Creates an unlocked lock over any backend.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{RwLock, backend::Local};
+    ///
+    /// let lock = RwLock::<_, Local>::new_in(7); // of one thread
+    /// *lock.try_write().unwrap() += 1;
+    /// assert_eq!(lock.into_inner(), 8);
+    /// ```
+    #[must_use]
+    pub fn new_in(value: T) -> Self {
+        Self::with_max_readers_in(value, Self::MAX_READS)
+    }
+
+    /// Creates an unlocked lock for at most `max_reads` readers, over any backend.
     ///
     /// # Panics
     ///
@@ -186,13 +189,13 @@ impl<T, B: Backend> RwLock<T, B> {
     /// ```
     /// use reveille::{RwLock, backend::Local};
     ///
-    /// let lock = RwLock::<_, Local>::new_in(7, 8); // of one thread
+    /// let lock = RwLock::<_, Local>::with_max_readers_in(7, 8); // of one thread
     /// *lock.try_write().unwrap() += 1;
     /// assert_eq!(lock.into_inner(), 8);
     /// ```
     #[track_caller]
     #[must_use]
-    pub fn new_in(value: T, max_reads: u32) -> Self {
+    pub fn with_max_readers_in(value: T, max_reads: u32) -> Self {
         Self {
             guarded: Guarded::new_in(permits::<B>(max_reads), 0, value),
         }

@@ -63,83 +63,68 @@ pub struct Semaphore<B: Backend = DefaultBackend> {
     holders: Holders<B>,
 }
 
-#[cfg(not(loom))]
 impl Semaphore {
-    /// A semaphore with so many permits.
-    ///
-    /// # Panics
-    ///
-    /// Panics where they are more than [`MAX_PERMITS`](Semaphore::MAX_PERMITS).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::Semaphore;
-    ///
-    /// assert_eq!(Semaphore::new(2).available_permits(), 2);
-    /// ```
-    #[track_caller]
-    pub const fn new(permits: usize) -> Self {
-        Self::const_new(permits)
-    }
-
-    /// A semaphore in a constant: the same as [`new`](Self::new).
-    ///
-    /// # Panics
-    ///
-    /// As for [`new`](Self::new).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::Semaphore;
-    ///
-    /// static CONNECTIONS: Semaphore = Semaphore::const_new(2);
-    /// assert_eq!(CONNECTIONS.available_permits(), 2);
-    /// ```
-    #[track_caller]
-    pub const fn const_new(permits: usize) -> Self {
-        Self::with_max_barges(permits, 0)
-    }
-
-    /// A semaphore in which whoever has waited longest is overtaken at most
-    /// `max_barges` times; at most 1023 on a 32-bit machine.
-    ///
-    /// # Panics
-    ///
-    /// As for [`new`](Self::new).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::Semaphore;
-    ///
-    /// let semaphore = Semaphore::with_max_barges(2, 16);
-    /// assert_eq!(semaphore.available_permits(), 2);
-    /// ```
-    #[track_caller]
-    #[must_use]
-    pub const fn with_max_barges(permits: usize, max_barges: u16) -> Self {
-        Self {
-            permits: Permits::const_new(permits, max_barges),
-            holders: Holders::const_new(),
+    const_unless_loom! {
+        /// A semaphore with so many permits.
+        ///
+        /// # Panics
+        ///
+        /// Panics where they are more than [`MAX_PERMITS`](Semaphore::MAX_PERMITS).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use reveille::Semaphore;
+        ///
+        /// assert_eq!(Semaphore::new(2).available_permits(), 2);
+        /// ```
+        #[track_caller]
+        pub const fn new(permits: usize) -> Self {
+            Self::const_new(permits)
         }
-    }
-}
 
-#[cfg(loom)]
-impl Semaphore {
-    /// A semaphore with so many permits.
-    #[track_caller]
-    pub fn new(permits: usize) -> Self {
-        Self::new_in(permits, 0)
-    }
+        /// A semaphore in a constant: the same as [`new`](Self::new).
+        ///
+        /// # Panics
+        ///
+        /// As for [`new`](Self::new).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use reveille::Semaphore;
+        ///
+        /// static CONNECTIONS: Semaphore = Semaphore::const_new(2);
+        /// assert_eq!(CONNECTIONS.available_permits(), 2);
+        /// ```
+        #[track_caller]
+        pub const fn const_new(permits: usize) -> Self {
+            Self::with_max_barges(permits, 0)
+        }
 
-    /// A semaphore of a fairness of one's own.
-    #[track_caller]
-    #[must_use]
-    pub fn with_max_barges(permits: usize, max_barges: u16) -> Self {
-        Self::new_in(permits, max_barges)
+        /// A semaphore in which whoever has waited longest is overtaken at most
+        /// `max_barges` times; at most 1023 on a 32-bit machine.
+        ///
+        /// # Panics
+        ///
+        /// As for [`new`](Self::new).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use reveille::Semaphore;
+        ///
+        /// let semaphore = Semaphore::with_max_barges(2, 16);
+        /// assert_eq!(semaphore.available_permits(), 2);
+        /// ```
+        #[track_caller]
+        #[must_use]
+        pub const fn with_max_barges(permits: usize, max_barges: u16) -> Self {
+            Self {
+                permits: Permits::const_new(permits, max_barges),
+                holders: Holders::const_new(),
+            }
+        }
     }
 }
 
@@ -159,22 +144,43 @@ impl Semaphore {
 }
 
 impl<B: Backend> Semaphore<B> {
-    /// A semaphore over any backend, with its fairness.
+    /// Creates a semaphore over any backend.
     ///
     /// # Panics
     ///
-    /// Panics where there are more than [`MAX_PERMITS`](Semaphore::MAX_PERMITS).
+    /// Panics if there are more than [`MAX_PERMITS`](Semaphore::MAX_PERMITS).
     ///
     /// # Examples
     ///
     /// ```
     /// use reveille::{Semaphore, backend::Spin};
     ///
-    /// assert!(Semaphore::<Spin>::new_in(1, 0).try_acquire().is_ok());
+    /// assert!(Semaphore::<Spin>::new_in(1).try_acquire().is_ok());
     /// ```
     #[track_caller]
     #[must_use]
-    pub fn new_in(permits: usize, max_barges: u16) -> Self {
+    pub fn new_in(permits: usize) -> Self {
+        Self::with_max_barges_in(permits, 0)
+    }
+
+    /// Creates a semaphore over any backend. Its fairness is that of
+    /// [`with_max_barges`](Semaphore::with_max_barges).
+    ///
+    /// # Panics
+    ///
+    /// As for [`new_in`](Self::new_in).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::{Semaphore, backend::Spin};
+    ///
+    /// let semaphore = Semaphore::<Spin>::with_max_barges_in(1, 16);
+    /// assert!(semaphore.try_acquire().is_ok());
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn with_max_barges_in(permits: usize, max_barges: u16) -> Self {
         Self {
             permits: Permits::new_in(permits, max_barges),
             holders: Holders::new_in(),

@@ -83,52 +83,45 @@ pub struct SetOnce<T, B: Backend = DefaultBackend> {
     slot: OnceSlot<T, Waiters<()>, B>,
 }
 
-#[cfg(not(loom))]
 impl<T> SetOnce<T> {
-    /// An empty one.
-    pub const fn new() -> Self {
-        Self::const_new()
-    }
-
-    /// An empty one, in a constant: the same as [`new`](Self::new).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::SetOnce;
-    ///
-    /// static ANSWER: SetOnce<u32> = SetOnce::const_new();
-    /// ANSWER.set(7).unwrap();
-    /// assert_eq!(ANSWER.get(), Some(&7));
-    /// ```
-    pub const fn const_new() -> Self {
-        Self {
-            slot: OnceSlot::const_new(Waiters::new()),
+    const_unless_loom! {
+        /// An empty one.
+        pub const fn new() -> Self {
+            Self::const_new()
         }
-    }
 
-    /// One that is set, in a constant.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::SetOnce;
-    ///
-    /// static ANSWER: SetOnce<u32> = SetOnce::const_new_with(7);
-    /// assert_eq!(ANSWER.get(), Some(&7));
-    /// ```
-    pub const fn const_new_with(value: T) -> Self {
-        Self {
-            slot: OnceSlot::const_new_with(value, Waiters::new()),
+        /// An empty one, in a constant: the same as [`new`](Self::new).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use reveille::SetOnce;
+        ///
+        /// static ANSWER: SetOnce<u32> = SetOnce::const_new();
+        /// ANSWER.set(7).unwrap();
+        /// assert_eq!(ANSWER.get(), Some(&7));
+        /// ```
+        pub const fn const_new() -> Self {
+            Self {
+                slot: OnceSlot::const_new(Waiters::new()),
+            }
         }
-    }
-}
 
-#[cfg(loom)]
-impl<T> SetOnce<T> {
-    /// An empty one.
-    pub fn new() -> Self {
-        Self::new_in()
+        /// One that is set, in a constant.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use reveille::SetOnce;
+        ///
+        /// static ANSWER: SetOnce<u32> = SetOnce::const_new_with(7);
+        /// assert_eq!(ANSWER.get(), Some(&7));
+        /// ```
+        pub const fn const_new_with(value: T) -> Self {
+            Self {
+                slot: OnceSlot::const_new_with(value, Waiters::new()),
+            }
+        }
     }
 }
 

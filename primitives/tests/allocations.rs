@@ -239,7 +239,7 @@ fn notify<B: Backend>(task: &Probe) {
 }
 
 fn mutex<B: Backend>(task: &Probe) {
-    let mutex = Arc::new(Mutex::<_, B>::new_in(0, 0));
+    let mutex = Arc::new(Mutex::<_, B>::with_max_barges_in(0, 0));
     allocates_once(
         "Mutex",
         || {
@@ -259,7 +259,7 @@ fn mutex<B: Backend>(task: &Probe) {
 }
 
 fn semaphore<B: Backend>(task: &Probe) {
-    let semaphore = Arc::new(Semaphore::<B>::new_in(WAITS, 0));
+    let semaphore = Arc::new(Semaphore::<B>::with_max_barges_in(WAITS, 0));
     allocates_once(
         "Semaphore",
         || {
@@ -279,7 +279,7 @@ fn semaphore<B: Backend>(task: &Probe) {
 }
 
 fn rw_lock<B: Backend>(task: &Probe) {
-    let lock = Arc::new(RwLock::<_, B>::new_in(0, 2 * WAITS as u32));
+    let lock = Arc::new(RwLock::<_, B>::with_max_readers_in(0, 2 * WAITS as u32));
     allocates_once(
         "RwLock",
         || {
@@ -301,7 +301,10 @@ fn rw_lock<B: Backend>(task: &Probe) {
 }
 
 fn condvar<B: Backend>(task: &Probe) {
-    let (mutex, condvar) = (Mutex::<_, B>::new_in(0, 0), Condvar::<B>::new_in());
+    let (mutex, condvar) = (
+        Mutex::<_, B>::with_max_barges_in(0, 0),
+        Condvar::<B>::new_in(),
+    );
     allocates_once(
         "Condvar",
         || {
@@ -490,7 +493,7 @@ fn a_spike_is_given_back<B: Backend>() {
         notify.notify_waiters();
         notified.clear();
     });
-    let mutex = Mutex::<_, B>::new_in(0, 0);
+    let mutex = Mutex::<_, B>::with_max_barges_in(0, 0);
     let mut locks = Vec::with_capacity(SPIKE);
     spike("Mutex", || {
         let guard = mutex.try_lock().unwrap();
@@ -500,7 +503,7 @@ fn a_spike_is_given_back<B: Backend>() {
         locks.drain(..SPIKE / 2);
         while locks.pop().is_some() {}
     });
-    let semaphore = Semaphore::<B>::new_in(0, 0);
+    let semaphore = Semaphore::<B>::with_max_barges_in(0, 0);
     let mut permits = Vec::with_capacity(SPIKE);
     spike("Semaphore", || {
         crowd(&task, &mut permits, || semaphore.acquire());

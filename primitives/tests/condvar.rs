@@ -44,7 +44,7 @@ struct Scene<B: Backend> {
 impl<B: Backend> Scene<B> {
     fn new() -> Self {
         Self {
-            mutex: Mutex::new_in(0, 0),
+            mutex: Mutex::with_max_barges_in(0, 0),
             condvar: Condvar::new_in(),
         }
     }

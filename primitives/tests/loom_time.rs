@@ -125,7 +125,7 @@ fn the_deadline_passes_while_the_sleep_is_given_up() {
 fn a_grant_comes_while_the_deadline_passes() {
     let executions = explore(None, || {
         let clock = by_hand();
-        let semaphore = Arc::new(Semaphore::<Loom>::new_in(0, 0));
+        let semaphore = Arc::new(Semaphore::<Loom>::with_max_barges_in(0, 0));
         let acquire = clock
             .timers()
             .timeout(TICK, semaphore.clone().acquire_owned());

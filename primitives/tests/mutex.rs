@@ -64,7 +64,7 @@ on_every_backend![
 
 /// A mutex that hands over at every unlock.
 fn strict<B: Backend>() -> Mutex<u32, B> {
-    Mutex::new_in(0, 0)
+    Mutex::with_max_barges_in(0, 0)
 }
 
 /// A wait that is queued.
@@ -109,7 +109,7 @@ fn one_holds_it_at_a_time<B: Backend>() {
 
 fn a_wait_ends_when_it_is_unlocked<B: Backend>() {
     for bound in [0, 1, Mutex::<u32, B>::DEFAULT_MAX_BARGES] {
-        let (mutex, task) = (Mutex::<_, B>::new_in(0, bound), Probe::new());
+        let (mutex, task) = (Mutex::<_, B>::with_max_barges_in(0, bound), Probe::new());
         let guard = mutex.try_lock().unwrap();
         let mut lock = queued(&mutex, &task);
         assert_eq!(mutex.waiting(), 1);
@@ -146,7 +146,7 @@ const BOUNDS: [u16; 5] = [0, 1, 2, 16, 255];
 
 fn it_is_overtaken_as_often_as_the_bound_says<B: Backend>() {
     for bound in BOUNDS {
-        let (mutex, task) = (Mutex::<_, B>::new_in(0, bound), Probe::new());
+        let (mutex, task) = (Mutex::<_, B>::with_max_barges_in(0, bound), Probe::new());
         let guard = mutex.try_lock().unwrap();
         let mut lock = queued(&mutex, &task);
         drop(guard);
@@ -158,7 +158,7 @@ fn it_is_overtaken_as_often_as_the_bound_says<B: Backend>() {
 
 /// On a 32-bit machine it is less than what can be asked for.
 fn the_largest_bound_is_held_to<B: Backend>() {
-    let (mutex, task) = (Mutex::<_, B>::new_in(0, u16::MAX), Probe::new());
+    let (mutex, task) = (Mutex::<_, B>::with_max_barges_in(0, u16::MAX), Probe::new());
     let guard = mutex.try_lock().unwrap();
     let mut lock = queued(&mutex, &task);
     drop(guard);
@@ -169,7 +169,7 @@ fn the_largest_bound_is_held_to<B: Backend>() {
 
 fn newcomers_who_await_are_held_to_the_bound<B: Backend>() {
     for bound in BOUNDS {
-        let (mutex, task) = (Mutex::<_, B>::new_in(0, bound), Probe::new());
+        let (mutex, task) = (Mutex::<_, B>::with_max_barges_in(0, bound), Probe::new());
         let guard = mutex.try_lock().unwrap();
         let mut first = queued(&mutex, &task);
         drop(guard);
@@ -181,7 +181,7 @@ fn newcomers_who_await_are_held_to_the_bound<B: Backend>() {
 
 fn others_in_the_queue_are_held_to_the_bound<B: Backend>() {
     for bound in BOUNDS {
-        let (mutex, task) = (Mutex::<_, B>::new_in(0, bound), Probe::new());
+        let (mutex, task) = (Mutex::<_, B>::with_max_barges_in(0, bound), Probe::new());
         let guard = mutex.try_lock().unwrap();
         let mut first = queued(&mutex, &task);
         let mut others: Vec<_> = (0..300).map(|_| queued(&mutex, &task)).collect();
@@ -193,7 +193,7 @@ fn others_in_the_queue_are_held_to_the_bound<B: Backend>() {
 }
 
 fn the_next_in_the_queue_can_be_overtaken_afresh<B: Backend>() {
-    let (mutex, task) = (Mutex::<_, B>::new_in(0, 2), Probe::new());
+    let (mutex, task) = (Mutex::<_, B>::with_max_barges_in(0, 2), Probe::new());
     let guard = mutex.try_lock().unwrap();
     let mut locks = [queued(&mutex, &task), queued(&mutex, &task)];
     drop(guard);
@@ -204,7 +204,7 @@ fn the_next_in_the_queue_can_be_overtaken_afresh<B: Backend>() {
 }
 
 fn one_that_gives_up_leaves_its_overtakes_to_nobody<B: Backend>() {
-    let (mutex, task) = (Mutex::<_, B>::new_in(0, 2), Probe::new());
+    let (mutex, task) = (Mutex::<_, B>::with_max_barges_in(0, 2), Probe::new());
     let guard = mutex.try_lock().unwrap();
     let (first, mut second) = (queued(&mutex, &task), queued(&mutex, &task));
     drop(guard);
@@ -246,7 +246,11 @@ fn a_grant_dropped_unseen_goes_to_the_next<B: Backend>() {
 /// With a bound, the first is woken to try; who was woken and gives up hands on
 /// the wake.
 fn a_wake_dropped_unseen_goes_to_the_next<B: Backend>() {
-    let (mutex, first, second) = (Mutex::<_, B>::new_in(0, 4), Probe::new(), Probe::new());
+    let (mutex, first, second) = (
+        Mutex::<_, B>::with_max_barges_in(0, 4),
+        Probe::new(),
+        Probe::new(),
+    );
     let guard = mutex.try_lock().unwrap();
     let (one, mut two) = (queued(&mutex, &first), queued(&mutex, &second));
     drop(guard);
@@ -258,7 +262,7 @@ fn a_wake_dropped_unseen_goes_to_the_next<B: Backend>() {
 
 fn a_grant_dropped_unseen_with_nobody_behind_unlocks<B: Backend>() {
     for bound in [0, 4] {
-        let (mutex, task) = (Mutex::<_, B>::new_in(0, bound), Probe::new());
+        let (mutex, task) = (Mutex::<_, B>::with_max_barges_in(0, bound), Probe::new());
         let guard = mutex.try_lock().unwrap();
         let lock = queued(&mutex, &task);
         drop(guard);
@@ -291,7 +295,10 @@ fn the_wait_can_change_its_task<B: Backend>() {
 
 fn a_waker_may_use_the_mutex_when_it_is_woken<B: Backend>() {
     for bound in [0, 1] {
-        let (mutex, task) = (Rc::new(Mutex::<_, B>::new_in(0, bound)), Probe::new());
+        let (mutex, task) = (
+            Rc::new(Mutex::<_, B>::with_max_barges_in(0, bound)),
+            Probe::new(),
+        );
         let guard = mutex.try_lock().unwrap();
         let mut lock = queued(&mutex, &task);
         task.on(Event::Wake, {
@@ -336,7 +343,7 @@ fn a_waker_may_unlock_when_it_is_cloned<B: Backend>() {
 
 fn a_waker_that_panics_when_woken_costs_nobody_the_lock<B: Backend>() {
     for bound in [0, 1] {
-        let (mutex, task) = (Mutex::<_, B>::new_in(0, bound), Probe::new());
+        let (mutex, task) = (Mutex::<_, B>::with_max_barges_in(0, bound), Probe::new());
         let guard = mutex.try_lock().unwrap();
         let (one, mut two) = (queued(&mutex, &task), queued(&mutex, &task));
         task.panic_on(Event::Wake);
@@ -417,7 +424,7 @@ fn an_owned_wait_is_one_of_the_queue<B: Backend>() {
 }
 
 fn a_guard_narrows_to_a_part<B: Backend>() {
-    let mutex = Mutex::<_, B>::new_in((1, vec![2, 3]), 0);
+    let mutex = Mutex::<_, B>::with_max_barges_in((1, vec![2, 3]), 0);
     let guard = MutexGuard::map(mutex.try_lock().unwrap(), |value| &mut value.1);
     let guard = MappedMutexGuard::map(guard, Vec::as_mut_slice);
     let mut guard = MappedMutexGuard::try_map(guard, |values| values.first_mut()).unwrap();
@@ -430,7 +437,7 @@ fn a_guard_narrows_to_a_part<B: Backend>() {
 }
 
 fn an_owned_guard_narrows_to_a_part<B: Backend>() {
-    let mutex = Arc::new(Mutex::<_, B>::new_in((1, vec![2, 3]), 0));
+    let mutex = Arc::new(Mutex::<_, B>::with_max_barges_in((1, vec![2, 3]), 0));
     let guard = mutex.clone().try_lock_owned().unwrap();
     let guard = OwnedMutexGuard::map(guard, |value| &mut value.1);
     let guard = OwnedMappedMutexGuard::map(guard, Vec::as_mut_slice);
@@ -448,7 +455,7 @@ fn an_owned_guard_narrows_to_a_part<B: Backend>() {
 }
 
 fn a_guard_that_finds_no_part_stays_what_it_was<B: Backend>() {
-    let mutex = Arc::new(Mutex::<_, B>::new_in(vec![1], 0));
+    let mutex = Arc::new(Mutex::<_, B>::with_max_barges_in(vec![1], 0));
     {
         let guard = mutex.try_lock().unwrap();
         let guard = MutexGuard::try_map(guard, |values| values.get_mut(7)).unwrap_err();
@@ -502,8 +509,8 @@ fn the_value_is_reached_by_exclusive_borrow<B: Backend>() {
 
 fn the_value_is_dropped_with_the_mutex<B: Backend>() {
     let before = Token::alive();
-    drop(Mutex::<_, B>::new_in(Token::new(1), 0));
-    let mutex = Arc::new(Mutex::<_, B>::new_in(Token::new(2), 0));
+    drop(Mutex::<_, B>::with_max_barges_in(Token::new(1), 0));
+    let mutex = Arc::new(Mutex::<_, B>::with_max_barges_in(Token::new(2), 0));
     let guard = mutex.try_lock_owned().unwrap();
     assert_eq!(Token::alive(), before + 1);
     drop(guard);
@@ -564,7 +571,7 @@ fn debug_output_names_what_is_known<B: Backend>() {
 }
 
 fn a_guard_shows_what_it_locks<B: Backend>() {
-    let mutex = Arc::new(Mutex::<_, B>::new_in(String::from("it's"), 0));
+    let mutex = Arc::new(Mutex::<_, B>::with_max_barges_in(String::from("it's"), 0));
     {
         let guard = mutex.try_lock().unwrap();
         assert_eq!(format!("{guard:?} {guard}"), "\"it's\" it's");

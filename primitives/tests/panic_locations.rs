@@ -39,7 +39,7 @@ const PANICS: &[(&str, Call)] = &[
         let _ = RwLock::const_with_max_readers((), 0);
     }),
     ("RwLock::new_in", || {
-        let _ = RwLock::<_, Local>::new_in((), 0);
+        let _ = RwLock::<_, Local>::with_max_readers_in((), 0);
     }),
     ("Semaphore::new", || {
         let _ = Semaphore::new(Semaphore::MAX_PERMITS + 1);
@@ -51,7 +51,7 @@ const PANICS: &[(&str, Call)] = &[
         let _ = Semaphore::with_max_barges(Semaphore::MAX_PERMITS + 1, 0);
     }),
     ("Semaphore::new_in", || {
-        let _ = Semaphore::<Spin>::new_in(Semaphore::MAX_PERMITS + 1, 0);
+        let _ = Semaphore::<Spin>::with_max_barges_in(Semaphore::MAX_PERMITS + 1, 0);
     }),
     ("Semaphore::add_permits", || {
         Semaphore::new(1).add_permits(Semaphore::MAX_PERMITS);

@@ -50,7 +50,7 @@ on_every_backend![
 ];
 
 fn lock<B: Backend>() -> RwLock<u32, B> {
-    RwLock::new_in(0, RwLock::<u32, B>::MAX_READS)
+    RwLock::new_in(0)
 }
 
 fn readers_read_together<B: Backend>() {
@@ -83,7 +83,7 @@ fn a_writer_waits_for_all_readers<B: Backend>() {
 }
 
 fn no_more_read_than_there_may<B: Backend>() {
-    let (lock, task) = (RwLock::<_, B>::new_in(0, 2), Probe::new());
+    let (lock, task) = (RwLock::<_, B>::with_max_readers_in(0, 2), Probe::new());
     let (one, two) = (lock.try_read().unwrap(), lock.try_read().unwrap());
     let mut third = lock.read();
     assert!(poll(&mut third, &task).is_pending());
@@ -300,7 +300,7 @@ fn a_failed_try_upgrade_goes_on_reading<B: Backend>() {
 }
 
 fn beside_an_upgradable_reader_half_may_read<B: Backend>() {
-    let lock = RwLock::<_, B>::new_in(0, 5);
+    let lock = RwLock::<_, B>::with_max_readers_in(0, 5);
     let looks = lock.try_upgradable_read().unwrap();
     let reads: Vec<_> = std::iter::from_fn(|| lock.try_read().ok()).collect();
     assert_eq!(reads.len(), 2);
@@ -310,7 +310,7 @@ fn beside_an_upgradable_reader_half_may_read<B: Backend>() {
 }
 
 fn one_reader_may_be_an_upgradable_one<B: Backend>() {
-    let (lock, task) = (RwLock::<_, B>::new_in(0, 1), Probe::new());
+    let (lock, task) = (RwLock::<_, B>::with_max_readers_in(0, 1), Probe::new());
     let looks = lock.try_upgradable_read().unwrap();
     assert!(lock.try_read().is_err());
     let mut upgrade = RwLockUpgradableReadGuard::upgrade(looks);

@@ -76,7 +76,7 @@ on_every_backend![
 
 /// First come, first served.
 fn strict<B: Backend>(permits: usize) -> Semaphore<B> {
-    Semaphore::new_in(permits, 0)
+    Semaphore::with_max_barges_in(permits, 0)
 }
 
 /// A request that is queued.
@@ -194,7 +194,7 @@ const BOUNDS: [u16; 5] = [0, 1, 2, 16, 255];
 
 fn it_is_overtaken_as_often_as_the_bound_says<B: Backend>() {
     for bound in BOUNDS {
-        let (semaphore, task) = (Semaphore::<B>::new_in(1, bound), Probe::new());
+        let (semaphore, task) = (Semaphore::<B>::with_max_barges_in(1, bound), Probe::new());
         let held = semaphore.try_acquire().unwrap();
         let mut acquire = queued(&semaphore, 1, &task);
         drop(held);
@@ -207,7 +207,7 @@ fn it_is_overtaken_as_often_as_the_bound_says<B: Backend>() {
 
 fn newcomers_who_await_are_held_to_the_bound<B: Backend>() {
     for bound in BOUNDS {
-        let (semaphore, task) = (Semaphore::<B>::new_in(1, bound), Probe::new());
+        let (semaphore, task) = (Semaphore::<B>::with_max_barges_in(1, bound), Probe::new());
         let held = semaphore.try_acquire().unwrap();
         let mut first = queued(&semaphore, 1, &task);
         drop(held);
@@ -221,7 +221,7 @@ fn newcomers_who_await_are_held_to_the_bound<B: Backend>() {
 /// for it at the time.
 fn a_large_request_is_overtaken_no_more_than_a_small_one<B: Backend>() {
     for bound in BOUNDS {
-        let (semaphore, task) = (Semaphore::<B>::new_in(3, bound), Probe::new());
+        let (semaphore, task) = (Semaphore::<B>::with_max_barges_in(3, bound), Probe::new());
         let held = semaphore.try_acquire().unwrap();
         let mut large = queued(&semaphore, 3, &task);
         let overtakes = overtakes(|| semaphore.try_acquire().is_ok());
@@ -267,7 +267,7 @@ fn a_request_up_to_many_waits_for_the_least<B: Backend>() {
 
 fn a_request_from_none_overtakes_nobody<B: Backend>() {
     for bound in BOUNDS {
-        let (semaphore, task) = (Semaphore::<B>::new_in(2, bound), Probe::new());
+        let (semaphore, task) = (Semaphore::<B>::with_max_barges_in(2, bound), Probe::new());
         assert_eq!(
             acquired(&mut semaphore.acquire_up_to(0, 2), &task).num_permits(),
             2
@@ -327,7 +327,11 @@ fn a_grant_dropped_unseen_goes_to_the_next<B: Backend>() {
 }
 
 fn a_wake_dropped_unseen_goes_to_the_next<B: Backend>() {
-    let (semaphore, first, second) = (Semaphore::<B>::new_in(0, 4), Probe::new(), Probe::new());
+    let (semaphore, first, second) = (
+        Semaphore::<B>::with_max_barges_in(0, 4),
+        Probe::new(),
+        Probe::new(),
+    );
     let one = queued(&semaphore, 1, &first);
     let mut two = queued(&semaphore, 1, &second);
     semaphore.add_permits(1);
@@ -340,7 +344,7 @@ fn a_wake_dropped_unseen_goes_to_the_next<B: Backend>() {
 /// The bound is not reached, so a release leaves the permit; but the first has
 /// looked for it, in vain, since it was woken.
 fn whoever_was_woken_too_soon_is_woken_again<B: Backend>() {
-    let (semaphore, task) = (Semaphore::<B>::new_in(0, 2), Probe::new());
+    let (semaphore, task) = (Semaphore::<B>::with_max_barges_in(0, 2), Probe::new());
     let mut first = queued(&semaphore, 1, &task);
     semaphore.add_permits(1);
     let overtakes = semaphore.try_acquire().unwrap();
@@ -352,7 +356,11 @@ fn whoever_was_woken_too_soon_is_woken_again<B: Backend>() {
 }
 
 fn whoever_takes_as_the_first_wakes_the_next<B: Backend>() {
-    let (semaphore, first, second) = (Semaphore::<B>::new_in(0, 2), Probe::new(), Probe::new());
+    let (semaphore, first, second) = (
+        Semaphore::<B>::with_max_barges_in(0, 2),
+        Probe::new(),
+        Probe::new(),
+    );
     let (mut one, mut two) = (
         queued(&semaphore, 1, &first),
         queued(&semaphore, 1, &second),
@@ -603,7 +611,7 @@ fn closing_refuses_whoever_comes<B: Backend>() {
 
 fn closing_tells_whoever_waits<B: Backend>() {
     for bound in [0, 2] {
-        let (semaphore, task) = (Semaphore::<B>::new_in(1, bound), Probe::new());
+        let (semaphore, task) = (Semaphore::<B>::with_max_barges_in(1, bound), Probe::new());
         let mut waits = [queued(&semaphore, 3, &task), queued(&semaphore, 2, &task)];
         semaphore.close();
         assert_eq!((task.wakes(), semaphore.waiting()), (2, 0));

@@ -693,12 +693,12 @@ fn ca_06_a_result_that_is_there_wins_over_the_deadline<B: Backend>() {
     let (clock, task) = (by_hand::<B>(), Probe::new());
     let timers = clock.timers();
 
-    let mutex = Mutex::<_, B>::new_in(7, 0);
+    let mutex = Mutex::<_, B>::with_max_barges_in(7, 0);
     let held = mutex.try_lock().expect("it is free");
     let mut lock = timers.timeout(MS, mutex.lock());
     assert!(poll(&mut lock, &task).is_pending());
 
-    let semaphore = Semaphore::<B>::new_in(0, 0);
+    let semaphore = Semaphore::<B>::with_max_barges_in(0, 0);
     let mut acquire = timers.timeout(MS, semaphore.acquire());
     assert!(poll(&mut acquire, &task).is_pending());
 
@@ -726,7 +726,7 @@ fn ca_06_a_result_that_is_there_wins_over_the_deadline<B: Backend>() {
 /// The timeout has answered, and the grant comes before it is dropped.
 fn ca_06_a_grant_that_comes_after_the_timeout_is_handed_on<B: Backend>() {
     let (clock, task) = (by_hand::<B>(), Probe::new());
-    let semaphore = Semaphore::<B>::new_in(0, 0);
+    let semaphore = Semaphore::<B>::with_max_barges_in(0, 0);
     let mut acquire = clock.timers().timeout(MS, semaphore.acquire());
     assert!(poll(&mut acquire, &task).is_pending());
     clock.advance(MS);

@@ -73,3 +73,15 @@ mod sync {
     pub(super) use core::sync::atomic::AtomicU32;
     pub(super) use std::sync::{Condvar, Mutex};
 }
+
+/// Creates a cell of the default backend.
+#[cfg(not(loom))]
+pub(crate) const fn default_cell<T>(value: T) -> core::cell::UnsafeCell<T> {
+    core::cell::UnsafeCell::new(value)
+}
+
+/// Creates a cell of the default backend.
+#[cfg(loom)]
+pub(crate) fn default_cell<T>(value: T) -> LoomCell<T> {
+    Cell::new(value)
+}

@@ -88,6 +88,14 @@ macro_rules! const_new {
     )*};
 }
 
+#[cfg(loom)]
+impl<S> StateLock<S, DefaultBackend> {
+    /// Creates a lock. Under `--cfg loom` it is no constant.
+    pub(crate) fn const_new(bits: Bits, state: S) -> Self {
+        Self::new_in(bits, state)
+    }
+}
+
 const_new! {
     #[cfg(feature = "std")]
     Native

@@ -31,7 +31,6 @@ use core::task::{Context, Poll};
 
 use super::mode::{Exclusive, Mode, Shared, Upgradable};
 use super::{AcquireState, Holder, Holders, Permits, Request, Witness};
-#[cfg(not(loom))]
 use crate::backend::DefaultBackend;
 use crate::backend::{Backend, SharedBackend};
 use crate::protocol::Bits;
@@ -55,19 +54,20 @@ pub(crate) struct RawLock<B: Backend> {
     holders: Holders<B>,
 }
 
-#[cfg(not(loom))]
 impl<T> Guarded<T, DefaultBackend> {
-    /// A value under `all` permits, in a constant. Its fairness is `max_barges`.
-    pub(crate) const fn const_new(all: usize, max_barges: u16, value: T) -> Self {
-        assert!(all > 0, "a lock without a permit can never be holder");
-        Self {
-            lock: RawLock {
-                permits: Permits::const_new(all, max_barges),
-                all,
-                witness: Witness::const_new(),
-                holders: Holders::const_new(),
-            },
-            value: UnsafeCell::new(value),
+    const_unless_loom! {
+        /// A value under `all` permits, in a constant. Its fairness is `max_barges`.
+        pub(crate) const fn const_new(all: usize, max_barges: u16, value: T) -> Self {
+            assert!(all > 0, "a lock without a permit can never be holder");
+            Self {
+                lock: RawLock {
+                    permits: Permits::const_new(all, max_barges),
+                    all,
+                    witness: Witness::const_new(),
+                    holders: Holders::const_new(),
+                },
+                value: UnsafeCell::new(value),
+            }
         }
     }
 }

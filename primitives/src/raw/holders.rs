@@ -8,7 +8,7 @@ use core::fmt;
 use core::panic::Location;
 
 use crate::backend::Backend;
-#[cfg(all(feature = "locations", not(loom)))]
+#[cfg(feature = "locations")]
 use crate::backend::DefaultBackend;
 use crate::protocol::CallerLocation;
 #[cfg(feature = "locations")]
@@ -31,14 +31,15 @@ pub(crate) struct Holder {
     entry: Option<Waiter>,
 }
 
-#[cfg(not(loom))]
 impl Holders<crate::backend::DefaultBackend> {
-    pub(crate) const fn const_new() -> Self {
-        Self {
-            #[cfg(feature = "locations")]
-            lock: StateLock::<_, DefaultBackend>::const_new(Bits::EMPTY, Waiters::new()),
-            #[cfg(not(feature = "locations"))]
-            backend: core::marker::PhantomData,
+    const_unless_loom! {
+        pub(crate) const fn const_new() -> Self {
+            Self {
+                #[cfg(feature = "locations")]
+                lock: StateLock::<_, DefaultBackend>::const_new(Bits::EMPTY, Waiters::new()),
+                #[cfg(not(feature = "locations"))]
+                backend: core::marker::PhantomData,
+            }
         }
     }
 }

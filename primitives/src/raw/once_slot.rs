@@ -92,23 +92,24 @@ impl Queues for Waiters<()> {
     }
 }
 
-#[cfg(not(loom))]
 impl<T, S> OnceSlot<T, S> {
-    /// A place without a value, in a constant.
-    #[must_use]
-    pub const fn const_new(state: S) -> Self {
-        Self {
-            lock: StateLock::<S, DefaultBackend>::const_new(Bits::EMPTY, state),
-            value: core::cell::UnsafeCell::new(MaybeUninit::uninit()),
+    const_unless_loom! {
+        /// A place without a value, in a constant.
+        #[must_use]
+        pub const fn const_new(state: S) -> Self {
+            Self {
+                lock: StateLock::<S, DefaultBackend>::const_new(Bits::EMPTY, state),
+                value: crate::backend::default_cell(MaybeUninit::uninit()),
+            }
         }
-    }
 
-    /// A place with its value, in a constant.
-    #[must_use]
-    pub const fn const_new_with(value: T, state: S) -> Self {
-        Self {
-            lock: StateLock::<S, DefaultBackend>::const_new(INITIALIZED, state),
-            value: core::cell::UnsafeCell::new(MaybeUninit::new(value)),
+        /// A place with its value, in a constant.
+        #[must_use]
+        pub const fn const_new_with(value: T, state: S) -> Self {
+            Self {
+                lock: StateLock::<S, DefaultBackend>::const_new(INITIALIZED, state),
+                value: crate::backend::default_cell(MaybeUninit::new(value)),
+            }
         }
     }
 }

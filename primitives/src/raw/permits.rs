@@ -28,7 +28,6 @@
 use core::task::{Context, Poll};
 
 use crate::backend::Backend;
-#[cfg(not(loom))]
 use crate::backend::DefaultBackend;
 use crate::protocol::CallerLocation;
 use crate::protocol::{Bits, Generation, Section, StateLock, Waiter, Waiters, WakeList};
@@ -270,13 +269,14 @@ fn barge(bits: &mut Bits) {
     *bits = Bits::fitting(bits.get() + BARGE);
 }
 
-#[cfg(not(loom))]
 impl Permits<DefaultBackend> {
-    #[track_caller]
-    pub(crate) const fn const_new(permits: usize, max_barges: u16) -> Self {
-        Self {
-            lock: StateLock::<_, DefaultBackend>::const_new(start(permits), Queue::new(())),
-            max_barges: clamp_barges(max_barges),
+    const_unless_loom! {
+        #[track_caller]
+        pub(crate) const fn const_new(permits: usize, max_barges: u16) -> Self {
+            Self {
+                lock: StateLock::<_, DefaultBackend>::const_new(start(permits), Queue::new(())),
+                max_barges: clamp_barges(max_barges),
+            }
         }
     }
 }

@@ -22,12 +22,13 @@ use crate::backend::{Backend, Cell, DefaultBackend, SharedBackend};
 /// ```
 pub struct Witness<B: Backend = DefaultBackend>(B::Cell<()>);
 
-#[cfg(not(loom))]
 impl Witness {
-    /// A value nobody has accessed, in a constant.
-    #[must_use]
-    pub const fn const_new() -> Self {
-        Self(core::cell::UnsafeCell::new(()))
+    const_unless_loom! {
+        /// A value nobody has accessed, in a constant.
+        #[must_use]
+        pub const fn const_new() -> Self {
+            Self(crate::backend::default_cell(()))
+        }
     }
 }
 

@@ -345,7 +345,7 @@ fn locking<B: Backend, const K: u16>() -> Row {
             std::any::type_name::<B>()
         ),
         scene: || {
-            let mutex = Arc::new(Mutex::<_, B>::new_in(0, K));
+            let mutex = Arc::new(Mutex::<_, B>::with_max_barges_in(0, K));
             let guard = mutex.clone().try_lock_owned().expect("it is free");
             Scene::new(Ends(mutex.clone().lock_owned()), Holds(mutex, Some(guard)))
         },
@@ -380,7 +380,7 @@ fn reading<B: Backend>() -> Row {
     Row {
         name: format!("RwLock::read over {}", std::any::type_name::<B>()),
         scene: || {
-            let lock = Arc::new(RwLock::<_, B>::new_in(0, 8));
+            let lock = Arc::new(RwLock::<_, B>::with_max_readers_in(0, 8));
             let guard = lock.clone().try_write_owned().expect("it is free");
             let wait = lock.clone().read_owned();
             Scene::new(Ends(wait), HoldsRwLock(lock, Some(guard)))
@@ -395,7 +395,7 @@ fn writing<B: Backend>() -> Row {
     Row {
         name: format!("RwLock::write over {}", std::any::type_name::<B>()),
         scene: || {
-            let lock = Arc::new(RwLock::<_, B>::new_in(0, 8));
+            let lock = Arc::new(RwLock::<_, B>::with_max_readers_in(0, 8));
             let guard = lock.clone().try_read_owned().expect("it is free");
             let wait = lock.clone().write_owned();
             Scene::new(Ends(wait), HoldsRwLock(lock, Some(guard)))
@@ -410,7 +410,7 @@ fn upgrading<B: Backend>() -> Row {
     Row {
         name: format!("RwLock: upgrade over {}", std::any::type_name::<B>()),
         scene: || {
-            let lock = Arc::new(RwLock::<_, B>::new_in(0, 8));
+            let lock = Arc::new(RwLock::<_, B>::with_max_readers_in(0, 8));
             let guard = lock.clone().try_read_owned().expect("it is free");
             let looks = lock.clone().try_upgradable_read_owned();
             let wait = OwnedRwLockUpgradableReadGuard::upgrade(looks.expect("nobody writes"));
@@ -450,7 +450,7 @@ fn acquiring<B: Backend, const K: u16>() -> Row {
             std::any::type_name::<B>()
         ),
         scene: || {
-            let semaphore = Arc::new(Semaphore::<B>::new_in(0, K));
+            let semaphore = Arc::new(Semaphore::<B>::with_max_barges_in(0, K));
             Scene::new(Ends(semaphore.clone().acquire_owned()), Adds(semaphore))
         },
         left: None,

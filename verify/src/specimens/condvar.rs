@@ -206,7 +206,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
     fn actors(&self, _: usize) -> Vec<Actor<B>> {
         let shared = Arc::new(Shared {
             fault: self.fault,
-            mutex: Arc::new(Mutex::new_in(false, 0)),
+            mutex: Arc::new(Mutex::with_max_barges_in(false, 0)),
             notify: Notify::new(notify::Fault::None, false),
         });
         (0..3)

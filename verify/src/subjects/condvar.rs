@@ -142,7 +142,7 @@ impl<B: BlockingBackend> Subject for CondvarOn<B> {
 
     fn actors(&self, participants: usize) -> Vec<Actor<B>> {
         let shared = Arc::new(Shared {
-            mutex: Arc::new(Mutex::new_in(false, 0)),
+            mutex: Arc::new(Mutex::with_max_barges_in(false, 0)),
             condvar: Condvar::new_in(),
         });
         (0..participants)

@@ -56,6 +56,7 @@ const SURFACE: Surface = Surface::Sources(&[Source {
         ("try_map", SameAs("map")),
         ("waiters", Locations),
         ("with_max_barges", Creates),
+        ("with_max_barges_in", Creates),
     ],
 }]);
 
@@ -184,7 +185,7 @@ impl<B: BlockingBackend> Subject for MutexOn<B> {
     }
 
     fn actors(&self, participants: usize) -> Vec<Actor<B>> {
-        let mutex = Arc::new(Mutex::new_in(0, self.bound));
+        let mutex = Arc::new(Mutex::with_max_barges_in(0, self.bound));
         (0..participants)
             .map(|_| Actor {
                 mutex: mutex.clone(),

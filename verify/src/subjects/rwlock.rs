@@ -54,6 +54,7 @@ const SURFACE: Surface = Surface::Sources(&[Source {
         ("try_map", SameAs("map")),
         ("waiters", Locations),
         ("with_max_readers", Creates),
+        ("with_max_readers_in", Creates),
     ],
 }]);
 
@@ -235,7 +236,7 @@ impl<B: BlockingBackend> Subject for RwLockOn<B> {
     }
 
     fn actors(&self, participants: usize) -> Vec<Actor<B>> {
-        let lock = Arc::new(RwLock::new_in(0, RwLock::<usize, B>::MAX_READS));
+        let lock = Arc::new(RwLock::new_in(0));
         (0..participants)
             .map(|_| Actor {
                 lock: lock.clone(),

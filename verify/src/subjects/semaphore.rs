@@ -59,6 +59,7 @@ const SURFACE: Surface = Surface::Sources(&[Source {
         ("try_acquire_owned", SameAs("try_acquire")),
         ("waiters", Locations),
         ("with_max_barges", Creates),
+        ("with_max_barges_in", Creates),
     ],
 }]);
 
@@ -185,7 +186,7 @@ impl<B: BlockingBackend> Subject for SemaphoreOn<B> {
     }
 
     fn actors(&self, participants: usize) -> Vec<Actor<B>> {
-        let semaphore = Arc::new(Semaphore::new_in(1, self.bound));
+        let semaphore = Arc::new(Semaphore::with_max_barges_in(1, self.bound));
         (0..participants)
             .map(|_| Actor {
                 semaphore: semaphore.clone(),

@@ -188,8 +188,8 @@ impl<B: BlockingBackend> Subject for TimeoutOn<B> {
 
     fn actors(&self, participants: usize) -> Vec<Actor<B>> {
         let clock = by_hand();
-        let mutex = Arc::new(Mutex::new_in((), 0));
-        let semaphore = Arc::new(Semaphore::new_in(0, 0));
+        let mutex = Arc::new(Mutex::with_max_barges_in((), 0));
+        let semaphore = Arc::new(Semaphore::with_max_barges_in(0, 0));
         let notify = Arc::new(Notify::new_in());
         let (tx, rx) = channel_in();
         let (mut sender, mut receiver) = (Some(tx), Some(rx));
