@@ -1,9 +1,9 @@
-//! One value, from one task to another.
+//! A channel that sends one value from one task to another.
 //!
-//! [`channel`] makes a [`Sender`] and a [`Receiver`]. The sender gives a value
-//! once, without waiting; the receiver is the future of it. Either side can
-//! leave at any time, and the other learns of it: a receiver without a sender
-//! is answered [`RecvError`], a sender without a receiver gets its value back.
+//! [`channel`] creates a [`Sender`] and a [`Receiver`]. The sender sends a value once,
+//! without waiting. The receiver is a future of the value. Either half can be dropped
+//! at any time: if the sender is dropped unsent, the receiver returns [`RecvError`],
+//! and if the receiver is dropped, [`send`](Sender::send) returns the value.
 //!
 //! ```
 //! use reveille::oneshot;
@@ -17,9 +17,8 @@
 //!
 //! # Without an allocation
 //!
-//! A channel is one allocation. Where even that is too much, a [`Slot`] is a
-//! place of one's own for it, split into a sender and a receiver by borrow, and
-//! used again and again:
+//! A channel is one allocation. A [`Slot`] needs none: it is the memory of a channel,
+//! is split into a sender and a receiver that borrow it, and can be split again:
 //!
 //! ```
 //! use reveille::oneshot::Slot;
@@ -36,15 +35,14 @@
 //!
 //! # States
 //!
-//! They are those of a [`Handoff`], which this module
-//! gives the names and the errors of `tokio::sync::oneshot`. Sending to a
-//! receiver that does not wait is one compare-exchange; receiving a value that
-//! is there is a load. Whoever leaves last frees the channel; whoever leaves
-//! drops its waker at once.
+//! The states are those of a [`Handoff`], to which this module adds the names and the
+//! errors of `tokio::sync::oneshot`. Sending to a receiver that does not wait is one
+//! compare-exchange. Receiving a value that has been sent is one load. A half drops its
+//! waker when it is dropped, and the half that is dropped last frees the channel.
 //!
-//! Differences from `tokio::sync::oneshot`: `blocking_recv` does not know
-//! whether it is called within an executor, and cannot panic there; `closed`
-//! is a named future; [`channel_in`] and [`Slot`] are additions.
+//! Differences from `tokio::sync::oneshot`: `blocking_recv` does not panic within an
+//! executor, since the channel knows of none; `closed` returns a named future;
+//! [`channel_in`] and [`Slot`] are additions.
 
 #![forbid(unsafe_code)]
 
@@ -59,7 +57,7 @@ use crate::raw::{Boxed, Handoff, InSlot, RawReceiver, RawSender, Storage};
 
 use self::error::{RecvError, TryRecvError};
 
-/// Makes a channel: a sender and a receiver of one value.
+/// Creates a channel for one value.
 ///
 /// # Examples
 ///
@@ -75,7 +73,7 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     channel_in()
 }
 
-/// Makes a channel over any backend.
+/// Creates a channel for one value, over any backend.
 ///
 /// # Examples
 ///
@@ -99,46 +97,44 @@ pub fn channel_in<T, B: Backend>() -> (Sender<T, Boxed<B>>, Receiver<T, Boxed<B>
     )
 }
 
-/// The sending half of a channel.
+/// Sends the value of a channel.
 ///
-/// Dropped without having sent, it answers the receiver [`RecvError`].
+/// If the sender is dropped unsent, the receiver returns [`RecvError`].
 ///
-/// The parameter `P` says where the channel is: on the heap by default, in a
-/// [`Slot`] as [`SlotSender`].
+/// The parameter `P` is where the channel is stored: on the heap by default, and in a
+/// [`Slot`] for a [`SlotSender`].
 pub struct Sender<T, P: Storage = Boxed> {
     sender: RawSender<T, P>,
 }
 
-/// The receiving half of a channel, and the future of its value.
+/// Receives the value of a channel: a future.
 ///
-/// Dropped, it closes the channel: a value sent later goes back to its sender,
-/// one sent before is dropped with the receiver.
+/// Dropping the receiver closes the channel. A value that was sent before is dropped
+/// with it, and a later [`send`](Sender::send) returns its value.
 ///
 /// # Cancel safety
 ///
-/// Polled by reference (`(&mut rx).await`), it loses nothing when the wait is
-/// given up: the value comes to the next poll, or to
-/// [`try_recv`](Self::try_recv).
+/// If the receiver is polled by reference (`(&mut rx).await`) and that wait is dropped,
+/// no value is lost: the next poll or [`try_recv`](Self::try_recv) returns it.
 ///
 /// # Panics
 ///
-/// Polling it again after it was ready panics, as it does after
-/// [`try_recv`](Self::try_recv) has answered other than
-/// [`Empty`](TryRecvError::Empty).
+/// A poll panics if an earlier poll was ready, or if [`try_recv`](Self::try_recv) has
+/// returned anything but [`Empty`](TryRecvError::Empty).
 pub struct Receiver<T, P: Storage = Boxed> {
-    /// None once the receiver is terminated.
+    /// `None` once the receiver is terminated.
     receiver: Option<RawReceiver<T, P>>,
 }
 
 impl<T, P: Storage> Sender<T, P> {
     /// Sends the value, without waiting.
     ///
-    /// That it was sent does not mean that it will be received: the receiver
-    /// can still be dropped with it.
+    /// A value that has been sent is not necessarily received: the receiver can still
+    /// be dropped with it.
     ///
     /// # Errors
     ///
-    /// The value, where the receiver has been closed or dropped.
+    /// Returns the value if the receiver has been closed or dropped.
     ///
     /// # Examples
     ///
@@ -154,12 +150,12 @@ impl<T, P: Storage> Sender<T, P> {
         self.sender.send(value)
     }
 
-    /// Waits until the receiver has been closed or dropped: the time to stop
-    /// working on a value nobody wants.
+    /// Waits until the receiver has been closed or dropped. A task can then stop working
+    /// on a value that will not be received.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost when the wait is given up.
+    /// Dropping the future loses nothing.
     ///
     /// # Examples
     ///
@@ -199,7 +195,7 @@ impl<T, P: Storage> Sender<T, P> {
         self.sender.poll_closed(cx)
     }
 
-    /// Whether the receiver has been closed or dropped.
+    /// Returns `true` if the receiver has been closed or dropped.
     ///
     /// # Examples
     ///
@@ -217,8 +213,8 @@ impl<T, P: Storage> Sender<T, P> {
 }
 
 impl<T, P: Storage> Receiver<T, P> {
-    /// Closes the channel: a value sent from now on goes back to its sender.
-    /// One sent before is still there to be received.
+    /// Closes the channel: a later [`send`](Sender::send) returns its value. A value
+    /// that has been sent before can still be received.
     ///
     /// # Examples
     ///
@@ -236,14 +232,13 @@ impl<T, P: Storage> Receiver<T, P> {
         }
     }
 
-    /// Receives the value if it is there.
+    /// Receives the value if it has been sent.
     ///
     /// # Errors
     ///
-    /// [`Empty`](TryRecvError::Empty) where a value may still come,
-    /// [`Closed`](TryRecvError::Closed) where none will: the sender was dropped
-    /// without having sent, the channel was closed, or the value has been
-    /// received.
+    /// Returns [`Empty`](TryRecvError::Empty) if a value may still be sent. Returns
+    /// [`Closed`](TryRecvError::Closed) if none will: the sender was dropped unsent, the
+    /// channel was closed, or the value has been received.
     ///
     /// # Examples
     ///
@@ -264,18 +259,18 @@ impl<T, P: Storage> Receiver<T, P> {
         }
     }
 
-    /// Receives the value, blocking the thread until it comes.
+    /// Receives the value, blocking the thread until it is sent.
     ///
-    /// For threads outside an executor. Within one it blocks the thread that
-    /// may have to run the sender.
+    /// It is for threads outside an executor. On a thread that runs tasks it can block
+    /// the task that would send.
     ///
     /// # Errors
     ///
-    /// [`RecvError`] where no value will come.
+    /// Returns [`RecvError`] if no value will be sent.
     ///
     /// # Panics
     ///
-    /// Panics where the receiver is [terminated](Self::is_terminated).
+    /// Panics if the receiver is [terminated](Self::is_terminated).
     ///
     /// # Examples
     ///
@@ -299,8 +294,8 @@ impl<T, P: Storage> Receiver<T, P> {
         block_on::<P::Backend, _>(self)
     }
 
-    /// Whether the receiver has answered for good: a value, or that none will
-    /// come. Polling it then panics.
+    /// Returns `true` if the receiver has returned the value or an error. A poll would
+    /// then panic.
     ///
     /// # Examples
     ///
@@ -317,7 +312,7 @@ impl<T, P: Storage> Receiver<T, P> {
         self.receiver.is_none()
     }
 
-    /// Whether there is no value to be received at this moment.
+    /// Returns `true` if no value can be received at this moment.
     ///
     /// # Examples
     ///
@@ -409,22 +404,22 @@ impl<T, P: Storage> fmt::Debug for Closed<'_, T, P> {
     }
 }
 
-/// A place for a channel, in a variable, a field or a static of one's own.
+/// The memory of a channel, in a variable, a field or a static.
 ///
-/// Splitting it allocates nothing, and it can be split again once both halves
-/// are gone.
+/// Splitting it allocates nothing. It can be split again after both halves have been
+/// dropped.
 pub struct Slot<T, B: Backend = DefaultBackend> {
     handoff: Handoff<T, B>,
 }
 
-/// The sending half of a split [`Slot`].
+/// Sends the value of a channel in a [`Slot`].
 pub type SlotSender<'a, T, B = DefaultBackend> = Sender<T, InSlot<'a, B>>;
 
-/// The receiving half of a split [`Slot`].
+/// Receives the value of a channel in a [`Slot`].
 pub type SlotReceiver<'a, T, B = DefaultBackend> = Receiver<T, InSlot<'a, B>>;
 
 impl<T> Slot<T> {
-    /// An empty slot.
+    /// Creates an empty slot.
     #[must_use]
     pub fn new() -> Self {
         Self::new_in()
@@ -432,7 +427,7 @@ impl<T> Slot<T> {
 }
 
 impl<T, B: Backend> Slot<T, B> {
-    /// An empty slot over any backend.
+    /// Creates an empty slot, over any backend.
     #[must_use]
     pub fn new_in() -> Self {
         Self {
@@ -440,9 +435,9 @@ impl<T, B: Backend> Slot<T, B> {
         }
     }
 
-    /// Makes a channel in the slot.
+    /// Creates a channel in the slot.
     ///
-    /// A value that leaked halves of an earlier split left in it is dropped.
+    /// If the halves of an earlier split were leaked, a value that they left is dropped.
     ///
     /// # Examples
     ///
@@ -494,8 +489,8 @@ pub mod error {
     use core::error::Error;
     use core::fmt;
 
-    /// The answer of a [`Receiver`](super::Receiver) whose sender was dropped
-    /// without having sent, or which was closed before.
+    /// Returned by a [`Receiver`](super::Receiver) whose sender was dropped unsent, or
+    /// which was closed before a value was sent.
     #[derive(Debug, Clone, PartialEq, Eq)]
     #[non_exhaustive]
     pub struct RecvError;
@@ -508,13 +503,12 @@ pub mod error {
 
     impl Error for RecvError {}
 
-    /// The answer of [`try_recv`](super::Receiver::try_recv) where there is no
-    /// value.
+    /// Returned by [`try_recv`](super::Receiver::try_recv) if it receives no value.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum TryRecvError {
-        /// A value may still come.
+        /// A value may still be sent.
         Empty,
-        /// No value will come.
+        /// No value will be sent.
         Closed,
     }
 
