@@ -36,8 +36,8 @@ use crate::task::{Running, cancel};
 /// The executor has ended: a call is refused.
 const CLOSED: Bits = Bits::new(1);
 
-/// How a call is run.
-type Run<B> = Arc<dyn Fn(Runnable<B>) -> RunResult<B> + Send + Sync>;
+/// Calls a function where the executor is the current one.
+type Within = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
 
 /// Where threads come from.
 pub(crate) trait Threads<B: BlockingBackend>: Send + Sync + 'static {
@@ -68,13 +68,13 @@ struct State<B: BlockingBackend> {
     threads: usize,
     /// Those that wait for a call, the next to be unparked last.
     idle: Vec<Arc<B::Park>>,
-    run: Option<Run<B>>,
+    within: Option<Within>,
     closed: bool,
 }
 
 /// What a thread does next.
 enum Next<B: BlockingBackend> {
-    Call(Runnable<B>, Run<B>),
+    Call(Runnable<B>),
     Idle,
     End,
 }
@@ -104,7 +104,7 @@ impl<B: BlockingBackend> Blocking<B> {
             queue: VecDeque::new(),
             threads: 0,
             idle: Vec::new(),
-            run: None,
+            within: None,
             closed: false,
         };
         Arc::new(Self {
@@ -115,10 +115,34 @@ impl<B: BlockingBackend> Blocking<B> {
         })
     }
 
-    /// Says how calls are run, before there is one.
-    pub(crate) fn run_by(&self, run: Run<B>) {
-        let before = self.state.with(|section| section.state.run.replace(run));
+    /// Says how the executor is made the current one, before there is a call.
+    pub(crate) fn run_within(&self, within: Within) {
+        let before = self
+            .state
+            .with(|section| section.state.within.replace(within));
         drop(before);
+    }
+
+    /// Runs or drops calls, as the executor. After its end it is no longer current.
+    fn within(&self, mut f: impl FnMut()) {
+        match self.state.with(|section| section.state.within.clone()) {
+            Some(within) => within(&mut f),
+            None => f(),
+        }
+    }
+
+    /// Runs a call, or cancels it, as the task that it is.
+    fn end(&self, call: Runnable<B>, end: impl Fn(Runnable<B>) -> Option<usize>) {
+        let (mut call, mut completed) = (Some(call), None);
+        self.within(|| {
+            if let Some(call) = call.take() {
+                let _running = Running::enter(call.metadata());
+                completed = end(call);
+            }
+        });
+        if let Some(key) = completed {
+            self.done(key);
+        }
     }
 
     /// Queues a call, unless the executor has ended.
@@ -188,10 +212,7 @@ impl<B: BlockingBackend> Blocking<B> {
             return Ok(());
         };
         for call in stranded {
-            let _running = Running::enter(call.metadata());
-            if let Some(key) = call.cancel() {
-                self.done(key);
-            }
+            self.end(call, Runnable::cancel);
         }
         Err(error)
     }
@@ -200,11 +221,10 @@ impl<B: BlockingBackend> Blocking<B> {
         let park = Arc::new(B::Park::new());
         loop {
             match self.state.with(|section| section.state.next(&park)) {
-                Next::Call(call, run) => {
-                    if let RunResult::Completed(key) = run(call) {
-                        self.done(key);
-                    }
-                }
+                Next::Call(call) => self.end(call, |call| match call.run() {
+                    RunResult::Completed(key) => Some(key),
+                    RunResult::Pending | RunResult::Woken(_) => None,
+                }),
                 Next::End => return,
                 Next::Idle => {
                     let too_long = self.threads.park(&park);
@@ -231,30 +251,32 @@ impl<B: BlockingBackend> Blocking<B> {
     /// Takes no further calls, and cancels those that have not begun.
     pub(crate) fn close(&self) {
         self.tasks.with(|section| section.bits.insert(CLOSED));
-        let (queue, run, idle) = self.state.with(|section| {
+        let (queue, idle) = self.state.with(|section| {
             let state = section.state;
             state.closed = true;
             (
                 std::mem::take(&mut state.queue),
-                state.run.take(),
                 std::mem::take(&mut state.idle),
             )
         });
         for park in idle {
             park.unpark();
         }
-        while let Some(call) = self.tasks.with(|section| section.state.pop()) {
-            cancel(&call);
-        }
-        drop((queue, run));
+        self.within(|| {
+            while let Some(call) = self.tasks.with(|section| section.state.pop()) {
+                cancel(&call);
+            }
+        });
+        // It has the executor, and the executor has this.
+        let within = self.state.with(|section| section.state.within.take());
+        drop((queue, within));
     }
 }
 
 impl<B: BlockingBackend> State<B> {
     fn next(&mut self, park: &Arc<B::Park>) -> Next<B> {
         if let Some(call) = self.queue.pop_front() {
-            let run = self.run.clone().expect("it is set before any call");
-            return Next::Call(call, run);
+            return Next::Call(call);
         }
         if self.closed {
             self.threads -= 1;
@@ -285,8 +307,14 @@ impl<B: BlockingBackend> Schedule<B> for ToBlocking<B> {
 
     /// What the call has captured is dropped at once, and not when a thread comes.
     fn aborted(&self, task: Aborted<'_, B>) {
-        let _running = Running::enter(task.metadata());
-        if let Some(key) = task.cancel() {
+        let (mut task, mut completed) = (Some(task), None);
+        self.0.within(|| {
+            if let Some(task) = task.take() {
+                let _running = Running::enter(task.metadata());
+                completed = task.cancel();
+            }
+        });
+        if let Some(key) = completed {
             self.0.done(key);
         }
     }
@@ -338,7 +366,7 @@ mod tests {
             threads: Mutex::default(),
         };
         let blocking = Blocking::new(max_threads, system);
-        blocking.run_by(Arc::new(|call: Runnable<Native>| call.run()));
+        blocking.run_within(Arc::new(|f| f()));
         (blocking, refuses)
     }
 

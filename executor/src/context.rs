@@ -5,7 +5,7 @@
 //!        ◀──drop──              ◀──drop──
 //! ```
 //!
-//! Executors are known here by their type alone: who looks for one names it.
+//! Executors are known here by their type alone, which a look for one names.
 
 #![forbid(unsafe_code)]
 

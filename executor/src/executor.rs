@@ -30,7 +30,7 @@ use crate::task::JoinError;
 ///   executor runs.
 /// - A panic of a task is its outcome. It harms neither the executor nor any
 ///   other task.
-/// - The handle answers only when the task's future has been dropped.
+/// - The handle is ready only when the task's future has been dropped.
 /// - Spawned tasks make progress while `block_on` waits.
 /// - `block_on` within a future that the executor runs panics, and harms neither
 ///   future nor executor.

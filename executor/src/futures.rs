@@ -81,7 +81,7 @@ pub struct LocalPool {
 }
 
 impl LocalPool {
-    /// A pool without tasks.
+    /// Creates a pool without tasks.
     ///
     /// # Examples
     ///

@@ -75,7 +75,7 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// The timers that are current here.
+    /// Returns the timers that are current here.
     #[must_use]
     pub fn new() -> Self {
         Self::over(Timers::current())

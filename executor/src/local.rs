@@ -67,7 +67,8 @@ use crate::task::JoinHandle;
 /// # The end
 ///
 /// Dropped, it cancels the tasks it has: their futures are dropped, on this thread,
-/// and their handles answer that they were cancelled.
+/// and their handles return that they were cancelled. Calls that
+/// [block](Self::spawn_blocking) and have begun are waited for.
 ///
 /// # Examples
 ///

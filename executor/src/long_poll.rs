@@ -48,25 +48,25 @@ pub struct LongPoll {
 }
 
 impl LongPoll {
-    /// The number of the task.
+    /// Returns the number of the task.
     #[must_use]
     pub fn id(&self) -> Id {
         Id::of(&self.metadata)
     }
 
-    /// The name of the task, if it was given one.
+    /// Returns the name of the task, if it was given one.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.metadata.name.as_ref().map(|name| &*name.0)
     }
 
-    /// Where the task was spawned.
+    /// Returns where the task was spawned.
     #[must_use]
     pub fn location(&self) -> &'static Location<'static> {
         self.metadata.location
     }
 
-    /// How long the poll took.
+    /// Returns how long the poll took.
     #[must_use]
     pub fn duration(&self) -> Duration {
         self.duration

@@ -13,8 +13,8 @@
 //!
 //! 1. What is woken on the thread while it runs the executor goes into the queue,
 //!    without a lock; all else goes into the inbox, under its lock. The thread parks
-//!    in the section that has found the inbox empty (P2), and whoever fills it
-//!    unparks.
+//!    in the section that has found the inbox empty (P2), and the wake that
+//!    fills it unparks.
 //! 2. Ready tasks run before timers fire, in the order in which they were woken,
 //!    unless the executor draws it. When a `block_on` begins, and after [`ROUND`] polls
 //!    in it, the inbox and the timers have their turn in any case.
@@ -44,7 +44,7 @@ use crate::context::{self, Current};
 use crate::long_poll::Polls;
 use crate::registry::Registry;
 use crate::task::coop::Budget;
-use crate::task::{JoinHandle, Running, cancel, cancel_refused, describe};
+use crate::task::{JoinHandle, cancel, cancel_refused, describe};
 use crate::thread_set::{SystemThreads, ThreadSet};
 
 /// How many polls there are at most before the inbox and the timers have a turn.
@@ -81,7 +81,7 @@ pub(crate) trait Order: Debug {
     }
 
     /// Nothing is ready, and no deadline is left: the thread is about to be parked.
-    /// Answers why it must not be.
+    /// Returns why it must not be.
     fn stuck(&mut self) -> Option<String> {
         None
     }
@@ -134,7 +134,7 @@ thread_local! {
     static RUNS: RefCell<Option<Rc<Single>>> = const { RefCell::new(None) };
 }
 
-/// Whoever has it has the executor, which ends with it.
+/// The one owner of the executor, which ends with it.
 pub(crate) struct Owner(Rc<Single>);
 
 /// What other threads reach.
@@ -234,10 +234,9 @@ impl Single {
         };
         let blocking = Blocking::new(MAX_BLOCKING, threads);
         let timers = self.timers().clone();
-        blocking.run_by(Arc::new(move |call: Runnable<Native>| {
+        blocking.run_within(Arc::new(move |f| {
             let _timers = timers.enter();
-            let _running = Running::enter(call.metadata());
-            call.run()
+            f();
         }));
         CallThreads { blocking, set }
     }
@@ -342,7 +341,7 @@ impl Single {
         }
     }
 
-    /// Takes over what has come into the inbox. Answers whether there was something.
+    /// Takes over what has come into the inbox. Returns whether there was something.
     fn collect(&self) -> bool {
         let Shared { inbox, .. } = &*self.shared;
         if !inbox.load().contains(FULL) {
@@ -569,10 +568,10 @@ mod tests {
                 shared.notify();
                 shared.park(None);
             }
-            parked.send(()).expect("somebody waits for it");
+            parked.send(()).expect("the test waits for it");
         });
         let ended = ended.recv_timeout(Duration::from_secs(20));
-        ended.expect("the park goes on, and nobody will end it");
+        ended.expect("the park goes on, and nothing will end it");
         parks.join().expect("it has ended");
     }
 }

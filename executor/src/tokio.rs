@@ -34,7 +34,7 @@ use crate::task::{Id, JoinError};
 ///
 /// # Errors
 ///
-/// Answers a [`JoinError`] where the task panicked, was aborted, or its runtime
+/// Returns a [`JoinError`] if the task panicked, was aborted, or its runtime
 /// shut down.
 ///
 /// # Cancel safety
@@ -64,7 +64,7 @@ pub struct JoinHandle<T> {
 }
 
 impl<T> JoinHandle<T> {
-    /// tokio's handle, for all that it can do besides.
+    /// Returns tokio's handle, for all that it can do besides.
     ///
     /// # Examples
     ///
@@ -116,7 +116,7 @@ impl Executor for Runtime {
     }
 }
 
-/// On a runtime of the current-thread flavor, tasks run only while somebody is
+/// On a runtime of the current-thread flavor, tasks run only while a thread is
 /// in `Runtime::block_on`; `block_on` of a handle does not run them.
 impl Executor for Handle {
     type JoinHandle<T: Send + 'static> = JoinHandle<T>;

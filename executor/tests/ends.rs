@@ -4,8 +4,10 @@
 #![forbid(unsafe_code)]
 
 use std::cell::RefCell;
+use std::fs;
 use std::future::{Future, pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::pin::{Pin, pin};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -132,6 +134,7 @@ fn a_dropped_future_of_the_executor_leaves_no_waker() {
     let _left = abort.abort_handle();
     leaves_nothing(abort);
     leaves_nothing(cooperative(endless()));
+    leaves_nothing(task::unconstrained(endless()));
     leaves_nothing(set.shutdown());
     let mut all = JoinSet::new();
     let _left = all.insert(endless());
@@ -139,6 +142,44 @@ fn a_dropped_future_of_the_executor_leaves_no_waker() {
     let mut dropped = JoinSet::new();
     let _left = dropped.insert(endless());
     leaves_nothing(poll_fn(move |cx| dropped.poll_join_next(cx)));
+}
+
+/// The futures of the crate that implement the trait, by file: each is in the test above,
+/// or needs no place in it.
+#[test]
+fn each_future_of_the_executor_is_accounted_for() {
+    const ACCOUNTED: [(&str, &str); 6] = [
+        ("task/handle.rs", "JoinHandle"),
+        ("task/join_set.rs", "JoinNext"),
+        // Wakes its task at once, by reference.
+        ("task/yield_now.rs", "YieldNow"),
+        // Takes its waker out when it is dropped; the handle is all that outlives it.
+        ("task/hosted.rs", "Host"),
+        // Those of `reveille::time` and of tokio, in a type of their own.
+        ("hyper.rs", "Sleep"),
+        ("tokio.rs", "JoinHandle"),
+    ];
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let folders = [sources.clone(), sources.join("task"), sources.join("pool")];
+    let mut found = Vec::new();
+    for folder in folders {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                continue;
+            }
+            let source = fs::read_to_string(&path).unwrap();
+            let file = path.strip_prefix(&sources).unwrap().to_str().unwrap();
+            for name in source.split(" Future for ").skip(1) {
+                let end = name.find(|c: char| !c.is_alphanumeric()).unwrap();
+                found.push((file.to_owned(), name[..end].to_owned()));
+            }
+        }
+    }
+    let mut accounted = ACCOUNTED.map(|(file, name)| (file.to_owned(), name.to_owned()));
+    found.sort();
+    accounted.sort();
+    assert_eq!(found, accounted);
 }
 
 /// As a `std::sync::MutexGuard` does, by which it poisons.

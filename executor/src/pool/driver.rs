@@ -24,8 +24,8 @@ pub(crate) trait Drive<B: BlockingBackend>: Send + Sync + 'static {
     /// Does what is due: what workers do in between that are never idle.
     fn fire(&self);
 
-    /// Does what is due, and answers until when there is nothing to do. Where that
-    /// changes, the waker is called.
+    /// Does what is due, and returns until when there is nothing to do. The waker is
+    /// called if that changes.
     fn turn(&self, cx: &mut Context<'_>) -> Option<Instant>;
 
     /// Sleeps until then, or until `park` is unparked.
@@ -35,7 +35,7 @@ pub(crate) trait Drive<B: BlockingBackend>: Send + Sync + 'static {
 /// What the workers of a pool have between them. It goes with the last of them.
 pub(crate) struct Driving<B: BlockingBackend> {
     pub(super) drive: Box<dyn Drive<B>>,
-    /// Calls whoever drives, or has an idle worker do so.
+    /// Notifies the worker that drives, or has an idle one drive.
     alarm: Waker,
 }
 

@@ -25,7 +25,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use reveille::backend::Native;
-use reveille::raw::{RunResult, Runnable, task};
+use reveille::raw::{RunResult, task};
 use reveille::time::Timers;
 
 use self::driver::Driving;
@@ -35,7 +35,7 @@ use crate::blocking::Blocking;
 use crate::context::{self, Current};
 use crate::long_poll::{LongPoll, Polls};
 use crate::single::{KEEP_ALIVE, MAX_BLOCKING};
-use crate::task::{JoinHandle, Running, cancel_refused, describe};
+use crate::task::{JoinHandle, cancel_refused, describe};
 use crate::thread_set::{SystemThreads, ThreadSet};
 
 /// An executor of several threads.
@@ -107,7 +107,7 @@ struct Shared {
 }
 
 impl ThreadPool {
-    /// A pool with a worker for each processor.
+    /// Creates a pool with a worker for each processor.
     ///
     /// # Panics
     ///
@@ -118,7 +118,7 @@ impl ThreadPool {
         Self::builder().build()
     }
 
-    /// A pool that is to be set up first.
+    /// Sets a pool up before it is created.
     pub fn builder() -> Builder {
         Builder {
             workers: thread::available_parallelism().map_or(1, NonZero::get),
@@ -129,7 +129,7 @@ impl ThreadPool {
         }
     }
 
-    /// The timers that tasks use here.
+    /// Returns the timers that tasks use here.
     ///
     /// # Examples
     ///
@@ -145,7 +145,7 @@ impl ThreadPool {
         &self.handle.0.timers
     }
 
-    /// A handle, by which tasks can spawn too.
+    /// Returns a handle, by which tasks can spawn too.
     #[must_use]
     pub fn handle(&self) -> &Handle {
         &self.handle
@@ -364,7 +364,7 @@ impl Handle {
         JoinHandle::of_call(self.0.blocking.spawn(call, describe(None)))
     }
 
-    /// Whether the pool has ended: what is spawned is cancelled at once.
+    /// Returns whether the pool has ended: what is spawned is cancelled at once.
     ///
     /// # Examples
     ///
@@ -400,13 +400,11 @@ impl Handle {
         context::enter(Current::Shared(self.0.clone()))
     }
 
-    /// Runs a call that may block, on a thread for such calls. It is meant to take
-    /// long, and keeps no other waiting: nothing is reported.
-    fn call(&self, call: Runnable<Native>) -> RunResult<Native> {
+    /// Calls a function where the pool is the current executor.
+    fn within(&self, f: &mut dyn FnMut()) {
         let _entered = self.enter();
         let _timers = self.0.timers.enter();
-        let _running = Running::enter(call.metadata());
-        call.run()
+        f();
     }
 
     /// The life of a worker.
@@ -494,7 +492,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// How many workers there are; by default one for each processor.
+    /// Sets how many workers there are; by default one for each processor.
     ///
     /// # Panics
     ///
@@ -506,7 +504,7 @@ impl Builder {
         self
     }
 
-    /// How many calls that block can be under way at a time; by default 512.
+    /// Sets how many calls that block can be under way at a time; by default 512.
     ///
     /// # Panics
     ///
@@ -518,14 +516,14 @@ impl Builder {
         self
     }
 
-    /// How long a thread for calls that block waits for the next; by default ten
+    /// Sets how long a thread for calls that block waits for the next; by default ten
     /// seconds.
     pub fn keep_alive(mut self, at_most: Duration) -> Self {
         self.keep_alive = at_most;
         self
     }
 
-    /// The timers that tasks use; by default some of its own, on the real clock. A
+    /// Sets the timers that tasks use; by default some of its own, on the real clock. A
     /// virtual clock is not moved by the pool, whose workers do not know when all
     /// others are idle too.
     ///
@@ -584,9 +582,9 @@ impl Builder {
             blocking,
             timers,
         }));
-        handle.0.blocking.run_by({
+        handle.0.blocking.run_within({
             let handle = handle.clone();
-            Arc::new(move |call| handle.call(call))
+            Arc::new(move |f| handle.within(f))
         });
         let pool = ThreadPool {
             handle,

@@ -1,5 +1,5 @@
-//! Interleavings of a pool's workers with whoever spawns, wakes, aborts, joins and
-//! ends it. Under loom each model is complete, without a preemption bound, unless it
+//! Interleavings of a pool's workers with threads that spawn, wake, abort, join and end
+//! it. Under loom each model is complete, without a preemption bound, unless it
 //! says so; shuttle, which may come to more preemptions than such a bound, draws some
 //! thousand executions of each.
 
@@ -28,7 +28,7 @@ trait Checker: BlockingBackend {
     /// thread that could go on, or some of them, whatever they have.
     fn check(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static);
 
-    /// Starts a thread of the model, and answers with what joins it.
+    /// Starts a thread of the model, and returns what joins it.
     fn spawn<T: Send + 'static>(
         life: impl FnOnce() -> T + Send + 'static,
     ) -> Box<dyn FnOnce() -> T + Send>;
@@ -215,7 +215,7 @@ impl<C: Checker> Slot<C> {
 }
 
 /// A future that is pending once, giving its waker to another thread, and the task
-/// of it on a slot, run once. Answers how often it was polled in all.
+/// of it on a slot, run once. Returns how often it was polled in all.
 fn woken<C: Checker>(
     meanwhile: impl Fn(Waker) + Send + Sync + Clone + 'static,
 ) -> (usize, usize, Option<bool>) {
@@ -297,7 +297,7 @@ fn an_abort_beside_a_poll_drops_the_future_once<C: Checker>() {
     assert_eq!(seen, BTreeSet::from([(1, true)]));
 }
 
-/// The executor's end beside the poll: whoever comes later drops the future. What
+/// The executor's end beside the poll: the later of the two drops the future. What
 /// `cargo verify task` has found in two sections of `cancel`.
 fn a_cancellation_beside_a_poll_leaves_no_future_behind<C: Checker>() {
     let (_, seen) = explore::<C, _>(|| {
@@ -494,7 +494,7 @@ fn a_spawn_beside_the_end_runs_or_is_cancelled<C: Checker>() {
     assert_eq!(
         seen,
         BTreeSet::from([(true, 1)]),
-        "nobody ran it before the end"
+        "no worker ran it before the end"
     );
 }
 
@@ -519,7 +519,7 @@ fn a_task_that_waits_is_cancelled_by_the_worker_at_the_end<C: Checker>() {
     assert_eq!(seen, BTreeSet::from([(true, 1)]));
 }
 
-/// Somebody else takes what there is to be stolen while it fires.
+/// Another worker takes what there is to be stolen while this one fires.
 struct Steals<C: Checker>(Mutex<Worker<C>>);
 
 impl<C: Checker> Drive<C> for Steals<C> {
@@ -539,7 +539,7 @@ impl<C: Checker> Drive<C> for Steals<C> {
 
 /// What a worker keeps back while it fires is found after it, though its queue was
 /// found empty in between.
-fn what_is_newest_is_not_lost_where_the_rest_is_stolen<C: Checker>() {
+fn a_lifo_slot_is_not_lost_where_the_rest_is_stolen<C: Checker>() {
     let (_, seen) = explore::<C, _>(|| {
         C::enter_worker(0);
         let workers = Workers::<C>::new(2, |_| C::worker());
@@ -547,9 +547,9 @@ fn what_is_newest_is_not_lost_where_the_rest_is_stolen<C: Checker>() {
         let driving = Driving::new(Steals(Mutex::new(thief)), Waker::noop().clone());
         let mut busy = Worker::new(workers.clone(), driving, 0);
         let (first, held, _) = task(async {}, workers.scheduler(), metadata());
-        let (newest, held_too, end) = task(async { 7 }, workers.scheduler(), metadata());
+        let (lifo, held_too, end) = task(async { 7 }, workers.scheduler(), metadata());
         workers.scheduler().schedule(first);
-        workers.scheduler().schedule(newest);
+        workers.scheduler().schedule(lifo);
         busy.fire();
         drop(busy.next().map(Runnable::run));
         drop((held, held_too));
@@ -567,12 +567,12 @@ struct Sleeping<C: Checker> {
     deadline: Option<u64>,
     fired: bool,
     sleeper: WakerSlot,
-    /// Who is woken by the next turn in any case.
+    /// The waker of the next turn, whatever is due.
     turned: WakerSlot,
     driver: WakerSlot,
     /// Until when the driver needs no wake.
     until: u64,
-    /// Who sleeps until then.
+    /// The thread that sleeps until then.
     parked: Option<Arc<C::Park>>,
 }
 
@@ -651,7 +651,7 @@ impl<C: Checker> OneSleep<C> {
     }
 
     /// Begins to sleep for a tick, which passes at once, and blocks the thread until
-    /// somebody has seen that.
+    /// a turn has seen that.
     fn block_on_a_tick(&self) {
         let mut ticked = false;
         block_on::<C, _>(poll_fn(|cx| {
@@ -725,7 +725,7 @@ fn a_worker_that_goes_to_park_does_not_miss_a_nearer_deadline<C: Checker>() {
     assert!(executions > 10);
 }
 
-/// Is woken once, and has a task scheduled by whoever does.
+/// Is woken once, and has the thread that wakes it schedule a task.
 struct Schedules<C: Checker> {
     workers: Arc<Workers<C>>,
     runnable: Mutex<Option<Runnable<C>>>,
@@ -742,8 +742,8 @@ impl<C: Checker> Wake for Schedules<C> {
     }
 }
 
-/// When a sleep begins, seen from the worker that drives and whom its turn has given
-/// something to run.
+/// When a sleep begins, seen from the worker that drives and to which its turn has
+/// given something to run.
 #[derive(Clone, Copy, PartialEq)]
 enum Begins {
     BeforeItsTurn,
@@ -838,7 +838,7 @@ fn calls<C: Checker>(max_threads: usize, too_long: bool, refuses: usize) -> Arc<
         checker: PhantomData,
     };
     let blocking = Blocking::new(max_threads, threads);
-    blocking.run_by(Arc::new(|call: Runnable<C>| call.run()));
+    blocking.run_within(Arc::new(|f| f()));
     blocking
 }
 
@@ -996,7 +996,7 @@ models!(
     a_worker_that_goes_to_sleep_does_not_miss_a_spawn,
     a_worker_that_goes_to_sleep_does_not_miss_what_it_can_steal,
     a_spawn_beside_the_end_runs_or_is_cancelled,
-    what_is_newest_is_not_lost_where_the_rest_is_stolen,
+    a_lifo_slot_is_not_lost_where_the_rest_is_stolen,
     a_task_that_waits_is_cancelled_by_the_worker_at_the_end,
     a_worker_that_goes_to_park_does_not_miss_a_nearer_deadline,
     a_worker_that_drove_leaves_no_deadline_behind,

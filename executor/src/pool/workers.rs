@@ -6,7 +6,7 @@
 //!   wake or spawn elsewhere ──▶ inject queue ──a part───┘
 //!
 //!   nothing to run ──▶ among the idle ──▶ looked everywhere again ──▶ parked
-//!                        ▲ in one section with the look at what is injected
+//!                        ▲ in one section with the look into the inject queue
 //!
 //!   the first idle ──▶ drives: turns ⇄ parked until the next deadline
 //!   it goes to run something while others are idle ──▶ one of those drives
@@ -21,11 +21,11 @@
 //!    which then sees it among the idle and unparks it. The one exception is a push into
 //!    an empty lifo slot, which unparks no worker: what a task wakes runs after that
 //!    task's poll, or on a worker that looks for something to steal.
-//! 2. While a worker is idle, no deadline passes unseen. Who drives stands under the
-//!    lock of the idle, and is the last of them to be called for something else. If it
-//!    leaves with a deadline to come, or with the alarm rung since its turn, it calls
-//!    another; if with none, the alarm of its turn is set, and calls one when there is.
-//!    Where nobody is idle, each looks now and then, and whoever is idle next drives.
+//! 2. While a worker is idle, no deadline passes unseen. Which worker drives stands under
+//!    the lock of the idle; it is the last of them to be unparked for something else. If it
+//!    leaves with a deadline to come, or notified since its turn, it unparks
+//!    another; if with none, the alarm of its turn is set, and notifies when there is.
+//!    If no worker is idle, each looks now and then, and the next to be idle drives.
 //!
 //! It is generic over the backend, so that loom and shuttle explore it.
 
@@ -75,7 +75,7 @@ pub(crate) struct Workers<B: BlockingBackend> {
 
 struct State<B: BlockingBackend> {
     inject_queue: VecDeque<Runnable<B>>,
-    /// The next to be called is the last. Whoever drives is the first.
+    /// The next to be unparked is the last. The one that drives is the first.
     idle: Vec<(usize, Arc<B::Park>)>,
     /// Whether the first of the idle drives.
     driven: bool,
@@ -112,7 +112,7 @@ pub(crate) fn find(token: usize) -> Option<usize> {
 /// The scheduler of the tasks.
 pub(crate) struct ToWorkers<B: BlockingBackend>(Arc<Workers<B>>);
 
-/// Calls a worker to drive.
+/// Notifies a worker to drive.
 pub(crate) struct Alarm<B: BlockingBackend>(pub(crate) Arc<Workers<B>>);
 
 /// One worker, on its thread.
@@ -242,8 +242,8 @@ impl<B: BlockingBackend> Workers<B> {
         }
     }
 
-    /// There is something to drive, by a turn of whoever does. Where nobody is idle it
-    /// is for whoever will be.
+    /// There is something to drive: the worker that drives takes another turn, or an idle
+    /// one is unparked to drive. If no worker is idle, it is for the next that will be.
     fn notify_driver(&self) {
         let park = self.state.with(|section| {
             if !section.state.driven {
@@ -294,7 +294,7 @@ impl<B: BlockingBackend> Workers<B> {
 }
 
 impl<B: BlockingBackend> State<B> {
-    /// Takes a worker in among the idle. Answers whether it is the one that drives.
+    /// Takes a worker in among the idle. Returns whether it is the one that drives.
     fn push_idle(&mut self, bits: &mut Bits, index: usize, park: Arc<B::Park>) -> bool {
         bits.insert(IDLE);
         let drives = !std::mem::replace(&mut self.driven, true);
@@ -357,7 +357,7 @@ impl<B: BlockingBackend> Worker<B> {
         while !self.workers.is_closed() {
             let next = self
                 .own()
-                .or_else(|| self.injected())
+                .or_else(|| self.take_injected())
                 .or_else(|| self.steal());
             if next.is_some() {
                 return next;
@@ -371,7 +371,7 @@ impl<B: BlockingBackend> Worker<B> {
         self.ticks = self.ticks.wrapping_add(1);
         if self.ticks.is_multiple_of(GLOBAL_QUEUE_INTERVAL) {
             self.fire();
-            if let Some(injected) = self.injected() {
+            if let Some(injected) = self.take_injected() {
                 return Some(injected);
             }
         }
@@ -398,24 +398,24 @@ impl<B: BlockingBackend> Worker<B> {
         next
     }
 
-    /// This worker's share of what is injected.
-    fn injected(&self) -> Option<Runnable<B>> {
+    /// This worker's part of the inject queue.
+    fn take_injected(&self) -> Option<Runnable<B>> {
         let Workers { state, queues, .. } = &*self.workers;
         if !state.load().contains(INJECTED) {
             return None;
         }
-        let mut share = state.with(|section| {
-            let injected = &mut section.state.inject_queue;
-            let share = injected.len().div_ceil(queues.len());
-            let share: VecDeque<_> = injected.drain(..share).collect();
-            if injected.is_empty() {
+        let mut part = state.with(|section| {
+            let inject_queue = &mut section.state.inject_queue;
+            let count = inject_queue.len().div_ceil(queues.len());
+            let part: VecDeque<_> = inject_queue.drain(..count).collect();
+            if inject_queue.is_empty() {
                 section.bits.remove(INJECTED);
             }
-            share
+            part
         });
-        let next = share.pop_front();
-        if !share.is_empty() {
-            self.workers.push(self.index, share, 0);
+        let next = part.pop_front();
+        if !part.is_empty() {
+            self.workers.push(self.index, part, 0);
         }
         next
     }
@@ -451,7 +451,7 @@ impl<B: BlockingBackend> Worker<B> {
         None
     }
 
-    /// Does what is due. Whom that wakes runs after what is ready, in the order in
+    /// Does what is due. What that wakes runs after what is ready, in the order in
     /// which it is woken: what is lifo is not preferred.
     pub(super) fn fire(&self) {
         let queue = &self.workers.queues[self.index];
@@ -485,7 +485,7 @@ impl<B: BlockingBackend> Worker<B> {
         let found = queues
             .iter()
             .any(|queue| queue.with(|section| section.bits.contains(FULL)));
-        // Without a turn nobody knows what is to be driven.
+        // Without a turn it is not known what is to be driven.
         let mut left = true;
         if !found && drives {
             left = self.drive();
@@ -495,8 +495,8 @@ impl<B: BlockingBackend> Worker<B> {
         self.leave(left);
     }
 
-    /// Drives, until there is something to run here, or this worker has been called
-    /// for something else. Answers whether there is a deadline to come.
+    /// Drives, until there is something to run here, or this worker has been unparked
+    /// for something else. Returns whether there is a deadline to come.
     fn drive(&self) -> bool {
         let Workers { state, queues, .. } = &*self.workers;
         let queue = &queues[self.index];
@@ -524,8 +524,8 @@ impl<B: BlockingBackend> Worker<B> {
         }
     }
 
-    /// Is idle no more, if it has not been called. Whoever drove and has left
-    /// something to be driven calls another.
+    /// Is idle no more, if it has not been unparked. A worker that drove and leaves
+    /// something to be driven unparks another.
     fn leave(&self, left: bool) {
         let next = self.workers.state.with(|section| {
             let (bits, state) = (section.bits, section.state);

@@ -63,7 +63,7 @@ impl Drop for Budget {
     }
 }
 
-/// Whether this poll can go on without keeping others waiting for long. Outside of the
+/// Returns whether this poll can go on without keeping others waiting for long. Outside of the
 /// executors of this crate it always can.
 ///
 /// # Examples
@@ -196,8 +196,8 @@ pub async fn unconstrained<F: IntoFuture>(future: F) -> F::Output {
     .await
 }
 
-/// A future that consumes a unit of the budget when it is ready, and where nothing of it
-/// is left goes to the back of the queue before it is polled, as
+/// Runs a future that consumes a unit of the budget when it is ready. If nothing of the
+/// budget is left, it goes to the back of the queue before it is polled, as
 /// [`yield_now`](super::yield_now()) does.
 ///
 /// On what it wraps it costs a look at a thread-local; where the future has to wait, it

@@ -57,7 +57,7 @@ impl JoinError {
         self.id
     }
 
-    /// Whether the task was dropped before it had finished: it was aborted, or its
+    /// Returns whether the task was dropped before it had finished: it was aborted, or its
     /// executor shut down or dropped it.
     ///
     /// # Examples
@@ -72,7 +72,7 @@ impl JoinError {
         matches!(self.reason, Reason::Cancelled)
     }
 
-    /// Whether the task panicked, or the destructor of its future did.
+    /// Returns whether the task panicked, or the destructor of its future did.
     ///
     /// # Examples
     ///
@@ -86,7 +86,7 @@ impl JoinError {
         matches!(self.reason, Reason::Panicked(_))
     }
 
-    /// What the task panicked with, for
+    /// Returns what the task panicked with, for
     /// [`resume_unwind`](std::panic::resume_unwind).
     ///
     /// # Panics
@@ -113,7 +113,7 @@ impl JoinError {
         )
     }
 
-    /// What the task panicked with, if it did.
+    /// Returns what the task panicked with, if it did.
     ///
     /// # Errors
     ///

@@ -22,7 +22,7 @@ use crate::blocking::Spawned;
 ///
 /// # Errors
 ///
-/// Answers a [`JoinError`] where the task panicked or was cancelled.
+/// Returns a [`JoinError`] if the task panicked or was cancelled.
 ///
 /// # Cancel safety
 ///
@@ -41,7 +41,7 @@ use crate::blocking::Spawned;
 /// assert_eq!(Threads.block_on(handle).unwrap(), 7);
 /// ```
 pub struct JoinHandle<T> {
-    /// None once the handle has answered.
+    /// None once the handle was ready.
     join: Option<Join<T, Native>>,
     metadata: Metadata,
 }
@@ -80,7 +80,7 @@ impl<T> JoinHandle<T> {
     /// Where the future is being polled, it is dropped when that poll ends; otherwise,
     /// as the next thing that the executor does with the task.
     ///
-    /// The handle then answers a [cancelled](JoinError::is_cancelled) error, unless
+    /// The handle then returns a [cancelled](JoinError::is_cancelled) error, unless
     /// the poll that was under way finished the task.
     ///
     /// # Examples
@@ -99,7 +99,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// A handle that can only abort the task. It may outlive this one.
+    /// Returns a handle that can only abort the task. It may outlive this one.
     ///
     /// # Examples
     ///
@@ -120,7 +120,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Whether the task has finished, so that the handle answers when it is polled.
+    /// Returns whether the task has finished, so that the handle is ready.
     ///
     /// # Examples
     ///
@@ -137,12 +137,12 @@ impl<T> JoinHandle<T> {
         self.join.as_ref().is_none_or(Join::is_finished)
     }
 
-    /// The number of the task.
+    /// Returns the number of the task.
     pub fn id(&self) -> Id {
         Id::of(&self.metadata)
     }
 
-    /// The name of the task, if it was given one.
+    /// Returns the name of the task, if it was given one.
     ///
     /// # Examples
     ///
@@ -189,7 +189,7 @@ impl<T> fmt::Debug for JoinHandle<T> {
     }
 }
 
-/// Aborts a task, whoever joins it. See [`JoinHandle::abort_handle`].
+/// Aborts a task that another handle joins. See [`JoinHandle::abort_handle`].
 #[derive(Clone)]
 pub struct AbortHandle {
     /// None where the task had been joined before.
@@ -205,12 +205,12 @@ impl AbortHandle {
         }
     }
 
-    /// Whether the task has finished.
+    /// Returns whether the task has finished.
     pub fn is_finished(&self) -> bool {
         self.abort.as_ref().is_none_or(Abort::is_finished)
     }
 
-    /// The number of the task.
+    /// Returns the number of the task.
     pub fn id(&self) -> Id {
         Id::of(&self.metadata)
     }

@@ -137,7 +137,7 @@ impl Drop for Running {
     }
 }
 
-/// The number of the task that runs on this thread.
+/// Returns the number of the task that runs on this thread.
 ///
 /// # Panics
 ///
@@ -159,7 +159,7 @@ pub fn id() -> Id {
     try_id().expect("task::id was called outside of a task; try_id asks whether there is one")
 }
 
-/// The number of the task that runs on this thread, if one does.
+/// Returns the number of the task that runs on this thread, if one does.
 ///
 /// # Examples
 ///

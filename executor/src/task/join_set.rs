@@ -55,7 +55,7 @@ use crate::{Executor, LocalExecutor, task};
 pub struct JoinSet<T> {
     /// In order, so that what is done with all is done in that of their spawns.
     members: BTreeMap<u64, Member<T>>,
-    /// Keys are not used again: a late wake is for nobody.
+    /// Keys are not used again: a late wake finds no member.
     next: u64,
     due: Arc<Due>,
 }
@@ -147,7 +147,7 @@ impl Due {
 }
 
 impl<T: 'static> JoinSet<T> {
-    /// An empty set.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self {
             members: BTreeMap::new(),
@@ -156,12 +156,12 @@ impl<T: 'static> JoinSet<T> {
         }
     }
 
-    /// How many tasks are left to be joined.
+    /// Returns how many tasks are left to be joined.
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
@@ -375,7 +375,7 @@ impl<T: 'static> JoinSet<T> {
         self.try_joined().map(with_id)
     }
 
-    /// Waits for all tasks, and answers with what they answered, in the order in which
+    /// Waits for all tasks, and returns their outputs, in the order in which
     /// they finished.
     ///
     /// # Panics
@@ -385,7 +385,7 @@ impl<T: 'static> JoinSet<T> {
     ///
     /// # Cancel safety
     ///
-    /// Given up, it aborts the tasks, and the answers are lost.
+    /// Given up, it aborts the tasks, and the outputs are lost.
     ///
     /// # Examples
     ///

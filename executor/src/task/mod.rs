@@ -7,10 +7,10 @@
 //! ```
 //!
 //! As far as they go, the names and the semantics are those of `tokio::task`. A task
-//! is a [`raw::task`](reveille::raw::task()): its state, its outcome and who
+//! is a [`raw::task`](reveille::raw::task()): its state, its outcome and the waker that
 //! waits for that stand under one lock, in one allocation.
 //!
-//! Invariant: the future of a task is gone before its handle answers, and no
+//! Invariant: the future of a task is gone before its handle is ready, and no
 //! panic of a task's own code reaches the executor that polls it.
 //!
 //! # Differences from `tokio::task`

@@ -26,8 +26,8 @@
 //! 3. The future is dropped where `RUNNING` is held, before `COMPLETED` is set; hence
 //!    once, never while it is polled, and never by a waker. A future that panics is
 //!    dropped while that panic unwinds.
-//! 4. Whoever gives up the last reference frees the memory, in which nothing is left
-//!    to be dropped. Before that a task that is not done, and that nobody can wake
+//! 4. The last reference that is given up frees the memory, in which nothing is left
+//!    to be dropped. Before that a task that is not done, and that nothing can wake
 //!    or join any more, is scheduled once more, aborted, so that its executor
 //!    drops it.
 
@@ -66,7 +66,7 @@ const fn references(bits: Bits) -> usize {
     bits.get() / REFERENCE
 }
 
-/// With one reference more. Whoever counts past the end aborts, as `Arc` does.
+/// With one reference more. A count past the end aborts, as `Arc` does.
 fn add_reference(bits: Bits) -> Bits {
     if references(bits) >= Bits::MAX / REFERENCE / 2 {
         std::process::abort();
@@ -79,7 +79,7 @@ const fn remove_reference(bits: Bits) -> Bits {
     Bits::new(bits.get() - REFERENCE)
 }
 
-/// Whether nobody is left who could wake, abort or join, given how many references
+/// Whether nothing is left that could wake, abort or join, given how many references
 /// there are.
 const fn is_orphan(bits: Bits, references: usize) -> bool {
     references == bits.contains(OWNED) as usize
@@ -158,7 +158,7 @@ struct Task<F: Future, S, B: Backend> {
 struct VTable<B: Backend> {
     schedule: unsafe fn(NonNull<Header<B>>, Runnable<B>),
     aborted: unsafe fn(NonNull<Header<B>>, Aborted<'_, B>),
-    /// Polls, and answers whether there is an outcome now: the future is gone then.
+    /// Polls, and returns whether there is an outcome now: the future is gone then.
     poll: unsafe fn(NonNull<Header<B>>, &mut Context<'_>) -> bool,
     cancel: unsafe fn(NonNull<Header<B>>),
     /// Moves the outcome out, to a place for a `MaybeUninit<Outcome<T>>`.
@@ -181,7 +181,7 @@ unsafe impl<B: SharedBackend> Sync for Reference<B> {}
 /// A task that is to be run, once.
 ///
 /// Dropped, it is forgotten: its future is not dropped, since that is for the
-/// executor to do, who [cancels](Owned::cancel) what it has.
+/// executor to do, which [cancels](Owned::cancel) what it has.
 pub struct Runnable<B: Backend = DefaultBackend>(Reference<B>);
 
 /// The executor's reference in a task, by which it finds those that wait.
@@ -205,7 +205,7 @@ pub struct Abort<B: Backend = DefaultBackend>(Reference<B>);
 
 // SAFETY: the output goes from one thread to another and is never shared.
 unsafe impl<T: Send, B: SharedBackend> Send for Join<T, B> {}
-// SAFETY: by a shared end nobody reaches the output.
+// SAFETY: a shared end does not reach the output.
 unsafe impl<T: Send, B: SharedBackend> Sync for Join<T, B> {}
 impl<T, B: Backend> Unpin for Join<T, B> {}
 /// A panic of the task is its outcome, and an output comes out whole. A shared borrow
@@ -225,7 +225,7 @@ pub enum RunResult<B: Backend = DefaultBackend> {
     Completed(usize),
 }
 
-/// A new task, and its ends.
+/// Creates a task, and its ends.
 ///
 /// It is [scheduled](Runnable) already: the runnable goes into a queue.
 pub fn task<F, S, B>(
@@ -242,7 +242,7 @@ where
     Task::make(future, scheduler, metadata, 0)
 }
 
-/// A new task that only this thread can run and cancel, for futures that are not
+/// Creates a task that only this thread can run and cancel, for futures that are not
 /// `Send`.
 pub fn local_task<F, S, B>(
     future: F,
@@ -459,7 +459,7 @@ where
 
     /// # Safety
     ///
-    /// The header is that of a task of this type, in which nobody has a reference.
+    /// The header is that of a task of this type, to which there is no reference.
     unsafe fn free(header: NonNull<Header<B>>) {
         // SAFETY: the pointer came from `Box::leak`, and this is its last use.
         drop(unsafe { Box::from_raw(header.cast::<Self>().as_ptr()) });
@@ -493,7 +493,7 @@ fn catch_panic(f: impl FnOnce()) {
 }
 
 impl<B: Backend> Header<B> {
-    /// Answers whether a runnable is due, which has been given a reference.
+    /// Returns whether a runnable is due, which has been given a reference.
     fn wake(&self) -> bool {
         let woken = self.lock.update(|bits| {
             if bits.contains(COMPLETED) {
@@ -735,7 +735,7 @@ impl<B: SharedBackend> TaskWaker<B> {
         drop(ManuallyDrop::into_inner(unsafe { Self::borrow(task) }));
     }
 
-    /// A waker with the reference of whoever holds `header`, for as long as they do.
+    /// A waker with the reference of the holder of `header`, for as long as that is held.
     fn lent(header: NonNull<Header<B>>) -> ManuallyDrop<Waker> {
         let raw = RawWaker::new(header.as_ptr().cast_const().cast(), &Self::VTABLE);
         // SAFETY: the table keeps the contract of wakers: what is cloned has a
@@ -804,13 +804,13 @@ impl<B: SharedBackend> Runnable<B> {
         (self.0.cancel() == Cancel::Dropped).then(|| self.key())
     }
 
-    /// The number that the executor has given the task.
+    /// Returns the number that the executor has given the task.
     #[must_use]
     pub fn key(&self) -> usize {
         self.0.header().key.load(Ordering::Relaxed)
     }
 
-    /// What the task is known by.
+    /// Returns what the task is known by.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.0.header().metadata
@@ -831,7 +831,7 @@ impl<B: Backend> Aborted<'_, B> {
         dropped.then(|| self.0.header().key.load(Ordering::Relaxed))
     }
 
-    /// What the task is known by.
+    /// Returns what the task is known by.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.0.header().metadata
@@ -839,9 +839,9 @@ impl<B: Backend> Aborted<'_, B> {
 }
 
 impl<B: Backend> Owned<B> {
-    /// Drops the future where nobody polls it, and otherwise has that done at the
+    /// Drops the future unless it is being polled, and otherwise has that done at the
     /// end of the poll. The outcome is that the task was cancelled, unless there is
-    /// one by then. Answers whether the task is done.
+    /// one by then. Returns whether the task is done.
     ///
     /// # Panics
     ///
@@ -856,7 +856,7 @@ impl<B: Backend> Owned<B> {
         self.0.header().key.store(key, Ordering::Relaxed);
     }
 
-    /// What the task is known by.
+    /// Returns what the task is known by.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.0.header().metadata
@@ -871,8 +871,7 @@ impl<B: Backend> Drop for Owned<B> {
 }
 
 impl<T, B: Backend> Join<T, B> {
-    /// Ready with the outcome once the future is gone. `this` is emptied with the
-    /// answer.
+    /// Returns the outcome once the future is gone, and empties `this` with it.
     ///
     /// # Panics
     ///
@@ -885,7 +884,7 @@ impl<T, B: Backend> Join<T, B> {
         let bits = header.lock.load();
         if !bits.contains(COMPLETED) {
             // SAFETY: the one join end is borrowed exclusively, and `JOIN_WAITS` is
-            // cleared only by the end itself, and with `COMPLETED`, by who takes it.
+            // cleared only by the end itself, and with `COMPLETED`, by what takes it.
             let waited = unsafe {
                 header
                     .join
@@ -912,24 +911,24 @@ impl<T, B: Backend> Join<T, B> {
         unsafe { outcome.assume_init() }
     }
 
-    /// Whether the task is done: its future is gone and the outcome there.
+    /// Returns whether the task is done: its future is gone and the outcome there.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.reference.header().lock.load().contains(COMPLETED)
     }
 
-    /// Has the executor drop the future, unless the task is done.
+    /// Cancels the task, unless it is done: the executor drops the future.
     pub fn abort(&self) {
         self.reference.abort();
     }
 
-    /// A reference with which to do that.
+    /// Returns a reference with which to do that.
     #[must_use]
     pub fn abort_handle(&self) -> Abort<B> {
         Abort(self.reference.reference())
     }
 
-    /// What the task is known by.
+    /// Returns what the task is known by.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.reference.header().metadata
@@ -956,18 +955,18 @@ impl<T, B: Backend> Drop for Join<T, B> {
 }
 
 impl<B: Backend> Abort<B> {
-    /// Has the executor drop the future, unless the task is done.
+    /// Cancels the task, unless it is done: the executor drops the future.
     pub fn abort(&self) {
         self.0.abort();
     }
 
-    /// Whether the task is done.
+    /// Returns whether the task is done.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.0.header().lock.load().contains(COMPLETED)
     }
 
-    /// What the task is known by.
+    /// Returns what the task is known by.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.0.header().metadata

@@ -33,6 +33,9 @@ impl Timers {
     /// a sleep waits and they have no other [driver](Self::driver), and ends when
     /// they are dropped. It does not keep the process from ending.
     ///
+    /// A child of `fork` has the timers and not the thread: what sleeps on them there
+    /// sleeps for ever. Make others in the child.
+    ///
     /// Their granularity is 2^16 ns, 66 µs: about what a system is late anyway when
     /// it wakes a thread by time.
     #[cfg(not(loom))]
