@@ -314,7 +314,7 @@ fn timing() -> Vec<Row> {
         [] time::error::Error, tokio t::error::Error => everything;
         [] time::error::Elapsed, tokio t::error::Elapsed => everything;
         // The future is pinned in it; the deadline is a sleep.
-        [T] time::Timeout<T>, tokio t::Timeout<T> => a_value;
+        [T] reveille::raw::Timeout<T>, tokio t::Timeout<T> => a_value;
         [] time::Timers => everything;
         [] time::Driver => everything;
         [] time::VirtualClock => everything;
@@ -344,6 +344,12 @@ fn tasks() -> Vec<Row> {
         [] task::JoinError, tokio t::JoinError => everything;
         [] task::Id, tokio t::Id => everything;
         [] task::YieldNow => everything;
+        // The key of a task-local value, which is where the task is polled.
+        [T] task::LocalKey<T>, tokio t::LocalKey<T> => everything;
+        [] task::AccessError => everything;
+        // A part of the budget of a poll, which is one thread's, in a cell.
+        [] task::coop::RestoreOnPending, tokio t::coop::RestoreOnPending
+            => |_| is(false, false, true, true, false);
         [] pool::ThreadPool, tokio tr::Runtime => everything;
         [] pool::Handle, tokio tr::Handle => everything;
         [] pool::Builder => a_builder;
@@ -406,7 +412,6 @@ fn below() -> Vec<Row> {
         [] raw::InSlot<'static> => everything;
         [T] raw::RawSender<T, Boxed> => a_channel;
         [T] raw::RawReceiver<T, Boxed> => a_channel;
-        [T] raw::Timeout<T> => a_value;
         // The payload of a panic is only `Send`.
         [] raw::Failure => |_| is(true, false, true, false, false);
         [] raw::Metadata => everything;
