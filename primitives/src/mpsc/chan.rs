@@ -33,6 +33,7 @@
 use alloc::sync::Arc;
 use core::fmt;
 use core::mem;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::task::{Context, Poll};
 
 use crate::backend::Backend;
@@ -87,6 +88,11 @@ impl<T> Shared<T> {
     /// Whether no value will be stored any more.
     fn is_disconnected(&self, bits: Bits) -> bool {
         self.senders == 0 || (closed_in(bits) && self.is_idle(bits))
+    }
+
+    /// Whether the receiver has to wait.
+    fn waits(&self, bits: Bits) -> bool {
+        self.values.is_empty() && !self.is_disconnected(bits)
     }
 
     /// Stores a value that has its permit.
@@ -296,7 +302,9 @@ impl<T, B: Backend> Chan<T, B> {
     }
 
     /// In a section: moves all values that are stored to the end of the batch, and gives
-    /// the permit of the first in it back, if that still has one.
+    /// the permits of the first `limit` in it back. Returns also whether more waiters are
+    /// to be served in another section: for one permit one is called at most, and there
+    /// are none.
     #[inline]
     fn fill(
         &self,
@@ -304,37 +312,40 @@ impl<T, B: Backend> Chan<T, B> {
         state: &mut Queue<Shared<T>>,
         wakes: &mut WakeList,
         batch: &mut Batch<T>,
-    ) -> Found {
+        limit: usize,
+    ) -> (Found, bool) {
         let shared = &mut state.beside;
-        if shared.values.is_empty() {
+        let stored = shared.values.len();
+        if batch.len + stored == 0 {
             return match shared.is_disconnected(*bits) {
                 true => {
                     wakes.discard(&mut shared.receiver);
-                    Found::Disconnected
+                    (Found::Disconnected, false)
                 }
-                false => Found::Nothing,
+                false => (Found::Nothing, false),
             };
         }
-        let stored = shared.values.len();
         batch.values.get_mut().append(&mut shared.values);
         batch.len += stored;
         match self.room {
             Room::Unbounded => {
                 set_free(bits, 0);
-                batch.paid += stored;
+                batch.paid = batch.len;
             }
             RENDEZVOUS => {
                 shared.permits = 0;
-                batch.paid += stored;
+                batch.paid = batch.len;
             }
-            Room::Bounded(_) if batch.paid == 0 => {
-                // For one permit one waiter is called at most: there is no second round.
-                self.permits.give_in(bits, state, 1, wakes);
-                batch.paid = 1;
+            Room::Bounded(_) => {
+                let owed = batch.len.min(limit).saturating_sub(batch.paid);
+                batch.paid += owed;
+                return (
+                    Found::Values,
+                    self.permits.give_in(bits, state, owed, wakes),
+                );
             }
-            Room::Bounded(_) => {}
         }
-        Found::Values
+        (Found::Values, false)
     }
 
     /// In a section of a receiver that found nothing: lets one value be sent, on a
@@ -378,7 +389,7 @@ impl<T, B: Backend> Rx<T, B> {
     #[inline]
     pub(super) fn poll_recv(&mut self, cx: &mut Context<'_>, fresh: bool) -> Poll<Option<T>> {
         if self.batch.len == 0 {
-            match self.poll_fill(cx, fresh) {
+            match self.poll_fill(cx, fresh, 1) {
                 Poll::Ready(true) => {}
                 Poll::Ready(false) => return Poll::Ready(None),
                 Poll::Pending => return Poll::Pending,
@@ -399,14 +410,12 @@ impl<T, B: Backend> Rx<T, B> {
         if limit == 0 {
             return Poll::Ready(0);
         }
-        if self.batch.len == 0 {
-            match self.poll_fill(cx, fresh) {
+        if self.batch.len < limit {
+            match self.poll_fill(cx, fresh, limit) {
                 Poll::Ready(true) => {}
                 Poll::Ready(false) => return Poll::Ready(0),
                 Poll::Pending => return Poll::Pending,
             }
-        } else if self.batch.len < limit && self.chan.seems_to_have_values() {
-            self.try_fill();
         }
         let received = self.batch.len.min(limit);
         self.pay(received);
@@ -423,7 +432,7 @@ impl<T, B: Backend> Rx<T, B> {
     #[inline]
     pub(super) fn try_recv(&mut self) -> Result<T, TryRecvError> {
         if self.batch.len == 0 {
-            match self.try_fill() {
+            match self.try_fill(1) {
                 Found::Values => {}
                 Found::Nothing => return Err(TryRecvError::Empty),
                 Found::Disconnected => return Err(TryRecvError::Disconnected),
@@ -444,42 +453,62 @@ impl<T, B: Backend> Rx<T, B> {
         }
     }
 
-    /// Moves what is stored into the batch.
-    fn try_fill(&mut self) -> Found {
+    /// Moves what is stored into the batch, and pays for the first `limit` values of it.
+    fn try_fill(&mut self, limit: usize) -> Found {
         let Self { chan, batch } = self;
-        chan.permits.lock().with(|Section { bits, state, wakes }| {
-            let found = chan.fill(bits, state, wakes, batch);
-            if matches!(found, Found::Nothing) && queued_in(*bits) {
+        let mut found = None;
+        chan.permits.lock().rounds(|section| {
+            let Section { bits, state, wakes } = section;
+            if found.is_some() {
+                return chan.permits.give_in(bits, state, 0, wakes);
+            }
+            let (first, more) = chan.fill(bits, state, wakes, batch, limit);
+            if matches!(first, Found::Nothing) && queued_in(*bits) {
                 chan.ask(bits, state, wakes);
             }
-            found
-        })
+            found = Some(first);
+            more
+        });
+        found.unwrap_or(Found::Nothing)
     }
 
-    /// Polls for values to be moved into the batch, which is empty. Returns whether
-    /// there are some: otherwise there will be none.
-    fn poll_fill(&mut self, cx: &mut Context<'_>, fresh: bool) -> Poll<bool> {
-        if fresh {
-            if self.chan.seems_to_have_values() {
-                match self.try_fill() {
+    /// Polls for values in the batch, of which the first `limit` are paid for. Returns
+    /// whether there are some: otherwise there will be none.
+    fn poll_fill(&mut self, cx: &mut Context<'_>, fresh: bool, limit: usize) -> Poll<bool> {
+        let mut looks = !fresh || self.batch.len > 0 || self.chan.seems_to_have_values();
+        loop {
+            if looks {
+                match self.try_fill(limit) {
                     Found::Values => return Poll::Ready(true),
                     Found::Disconnected => return Poll::Ready(false),
                     Found::Nothing => {}
                 }
             }
-            if self.chan.room != RENDEZVOUS {
-                return self.first_poll_fill(cx);
+            // What it finds stays: values are taken by this receiver only.
+            if self.poll_waits(cx, fresh).is_pending() {
+                return Poll::Pending;
             }
+            looks = true;
         }
-        let Self { chan, batch } = self;
+    }
+
+    /// Registers the waker of a receiver that has nothing to receive, or returns.
+    fn poll_waits(&self, cx: &mut Context<'_>, fresh: bool) -> Poll<()> {
+        let chan = &self.chan;
+        if fresh && chan.room != RENDEZVOUS {
+            return chan.permits.lock().first_poll(cx, |bits, state, first| {
+                match state.beside.waits(*bits) {
+                    true => Err(first.register(&mut state.beside.receiver)),
+                    false => Ok(()),
+                }
+            });
+        }
         chan.permits
             .lock()
             .poll(cx, fresh, |section, registration| {
                 let Section { bits, state, wakes } = section;
-                match chan.fill(bits, state, wakes, batch) {
-                    Found::Values => return Ok(true),
-                    Found::Disconnected => return Ok(false),
-                    Found::Nothing => {}
+                if !state.beside.waits(*bits) {
+                    return Ok(());
                 }
                 let registered = registration.register(&mut state.beside.receiver);
                 if state.beside.receiver.is_registered() {
@@ -487,20 +516,6 @@ impl<T, B: Backend> Rx<T, B> {
                 }
                 Err(registered)
             })
-    }
-
-    /// As [`poll_fill`](Self::poll_fill), with no waker left by the caller.
-    fn first_poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
-        let lock = self.chan.permits.lock();
-        let poll = lock.first_poll(cx, |bits, state, registration| {
-            let shared = &mut state.beside;
-            match shared.values.is_empty() && !shared.is_disconnected(*bits) {
-                true => Err(registration.register(&mut shared.receiver)),
-                false => Ok(()),
-            }
-        });
-        // Both stay: values are taken by this receiver only.
-        poll.map(|()| matches!(self.try_fill(), Found::Values))
     }
 
     /// Ends a wait for a value.
@@ -520,7 +535,8 @@ impl<T, B: Backend> Rx<T, B> {
 
     /// Whether the channel is closed, or has no senders.
     pub(super) fn is_closed(&self) -> bool {
-        self.chan.is_closed() || self.chan.counts().0 == 0
+        let lock = self.chan.permits.lock();
+        lock.with(|Section { bits, state, .. }| closed_in(*bits) || state.beside.senders == 0)
     }
 
     /// How many values there are to be received.
@@ -529,6 +545,12 @@ impl<T, B: Backend> Rx<T, B> {
         self.batch.len + lock.with(|Section { state, .. }| state.beside.values.len())
     }
 }
+
+/// A panic leaves a channel as it leaves any of the suite: see P8.
+impl<T, B: Backend> UnwindSafe for Chan<T, B> {}
+impl<T, B: Backend> RefUnwindSafe for Chan<T, B> {}
+impl<T> UnwindSafe for Batch<T> {}
+impl<T> RefUnwindSafe for Batch<T> {}
 
 /// Closes the channel, and drops the values in it.
 impl<T, B: Backend> Drop for Rx<T, B> {

@@ -30,6 +30,7 @@ macro_rules! subjects {
 subjects! {
     state_lock,
     oneshot,
+    mpsc,
     notify,
     mutex,
     condvar,
