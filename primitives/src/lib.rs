@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`oneshot`] | one value, from one task to another |
 //! | [`mpsc`] | values, from many tasks to one: bounded, unbounded, or a rendezvous |
+//! | [`broadcast`] | values, from many tasks to many, each of which gets all |
 //! | [`Barrier`] | a place where a number of tasks meet |
 //! | [`Mutex`] | a lock to be held across an `await` |
 //! | [`Condvar`] | waits for what a mutex protects to change |
@@ -65,6 +66,7 @@ mod macros;
 
 pub mod backend;
 pub mod barrier;
+pub mod broadcast;
 mod buffer;
 pub mod condvar;
 /// Futures that are named by their type, as in `tokio::sync::futures`.

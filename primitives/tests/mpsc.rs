@@ -57,6 +57,7 @@ on_every_backend![
     a_value_that_panics_when_it_is_dropped_takes_no_other_with_it,
     a_rendezvous_sends_only_to_a_receiver_that_waits,
     a_rendezvous_holds_no_more_than_was_asked_for,
+    a_rendezvous_takes_back_a_permit_that_comes_back_unused,
     a_rendezvous_can_be_polled_by_try_recv_alone,
     a_rendezvous_reserves_while_the_receiver_waits,
     an_unbounded_channel_sends_without_waiting,
@@ -632,6 +633,30 @@ fn a_rendezvous_holds_no_more_than_was_asked_for<B: Backend>() {
         }
         assert_eq!(tx.capacity(), usize::from(waits));
     }
+}
+
+fn a_rendezvous_takes_back_a_permit_that_comes_back_unused<B: Backend>() {
+    let (tx, mut rx) = new::<u32, B>(0);
+    let task = Probe::new();
+    let mut reserve = tx.reserve();
+    assert!(poll(&mut reserve, &task).is_pending());
+    assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
+    let Poll::Ready(Ok(permit)) = poll(&mut reserve, &task) else {
+        panic!("try_recv granted it");
+    };
+    drop(permit);
+    assert_eq!(
+        (tx.capacity(), tx.try_send(1)),
+        (0, Err(TrySendError::Full(1)))
+    );
+    // And when the wait ends because the last sender went.
+    let mut recv = rx.recv();
+    assert_eq!(poll(&mut recv, &task), Poll::Pending);
+    drop(reserve);
+    drop(tx);
+    assert_eq!(poll(&mut recv, &task), Poll::Ready(None));
+    drop(recv);
+    assert_eq!(rx.capacity(), 0);
 }
 
 fn a_rendezvous_can_be_polled_by_try_recv_alone<B: Backend>() {

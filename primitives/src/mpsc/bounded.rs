@@ -704,11 +704,15 @@ impl<T, B: Backend> Receiver<T, B> {
     where
         B: BlockingBackend,
     {
-        match self.try_recv() {
-            Ok(value) => Some(value),
-            Err(TryRecvError::Disconnected) => None,
-            Err(TryRecvError::Empty) => block_on::<B, _>(self.recv()),
+        // On a rendezvous that would be another request for a value.
+        if self.max_capacity() > 0 {
+            match self.try_recv() {
+                Ok(value) => return Some(value),
+                Err(TryRecvError::Disconnected) => return None,
+                Err(TryRecvError::Empty) => {}
+            }
         }
+        block_on::<B, _>(self.recv())
     }
 
     /// Receives up to `limit` values, as [`recv_many`](Self::recv_many) does, blocking the

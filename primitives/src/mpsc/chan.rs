@@ -151,8 +151,12 @@ impl<T, B: Backend> Chan<T, B> {
             senders: 1,
             weak_senders: 0,
         };
+        let permits = Permits::with_beside_in(permits, 0, shared);
         let chan = Arc::new(Self {
-            permits: Permits::with_beside_in(permits, 0, shared),
+            permits: match room {
+                RENDEZVOUS => permits.seeing_all(),
+                _ => permits,
+            },
             room,
         });
         let rx = Rx {
@@ -320,6 +324,7 @@ impl<T, B: Backend> Chan<T, B> {
             return match shared.is_disconnected(*bits) {
                 true => {
                     wakes.discard(&mut shared.receiver);
+                    shared.withdraw(bits);
                     (Found::Disconnected, false)
                 }
                 false => (Found::Nothing, false),

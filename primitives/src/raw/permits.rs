@@ -50,6 +50,8 @@ pub(crate) struct Permits<B: Backend, X = ()> {
     lock: StateLock<Queue<X>, B>,
     /// How often the first in the queue may be barged past.
     max_barges: u16,
+    /// Whether what stands beside the permits sees each that comes back.
+    sees_all: bool,
 }
 
 /// What stands beside permits, under their lock.
@@ -276,6 +278,7 @@ impl Permits<DefaultBackend> {
             Self {
                 lock: StateLock::<_, DefaultBackend>::const_new(start(permits), Queue::new(())),
                 max_barges: clamp_barges(max_barges),
+                sees_all: false,
             }
         }
     }
@@ -336,7 +339,21 @@ impl<B: Backend, X: Beside> Permits<B, X> {
         Self {
             lock: StateLock::new_in(start(permits), Queue::new(beside)),
             max_barges: clamp_barges(max_barges),
+            sees_all: false,
         }
+    }
+
+    /// Has every permit that comes back seen by [`Beside::settled`], not only after a
+    /// close.
+    pub(crate) fn seeing_all(mut self) -> Self {
+        self.sees_all = X::SEES_CLOSED;
+        self
+    }
+
+    /// Returns `true` if a release is not an update of the bits, for the bits found.
+    #[inline]
+    fn is_slow(&self, bits: Bits) -> bool {
+        bits.intersects(Self::SLOW) || (X::SEES_CLOSED && self.sees_all)
     }
 
     /// Returns the lock of the permits and of what stands beside them.
@@ -493,7 +510,7 @@ impl<B: Backend, X: Beside> Permits<B, X> {
     pub(crate) fn release(&self, permits: usize) {
         let released = self.lock.update(|bits| {
             // The slow path panics if there are more than fit.
-            let free = !bits.intersects(Self::SLOW) && permits <= Self::MAX - count(bits);
+            let free = !self.is_slow(bits) && permits <= Self::MAX - count(bits);
             free.then(|| Bits::fitting(bits.get() + permits * PERMIT))
         });
         if let Err(found) = released
@@ -528,7 +545,7 @@ impl<B: Backend, X: Beside> Permits<B, X> {
     /// Returns `true` if released permits stay free: the queue is empty, or its first
     /// waiter has been woken for them.
     fn keeps(&self, bits: Bits) -> bool {
-        !bits.intersects(Self::SLOW)
+        !self.is_slow(bits)
             || (bits.contains(QUEUED | WOKEN)
                 && !bits.contains(DEBT)
                 && barges(bits) < usize::from(self.max_barges))

@@ -31,6 +31,7 @@ macro_rules! specimens {
 
 specimens! {
     oneshot,
+    mpsc,
     notify,
     mutex,
     condvar,

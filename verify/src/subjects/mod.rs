@@ -31,6 +31,7 @@ subjects! {
     state_lock,
     oneshot,
     mpsc,
+    broadcast,
     notify,
     mutex,
     condvar,

@@ -742,7 +742,18 @@ impl MpscSpec {
         let values = state.values.len().min(most);
         self.pay(&mut paid, values.saturating_sub(state.paid));
         paid.paid = state.paid.max(values);
-        vec![self.served(next), self.served(paid)]
+        let mut states = vec![self.served(next.clone()), self.served(paid)];
+        // It may not have begun, and then has let no one send on a rendezvous.
+        let granted = |wait: &&mut Wait| wait.answer == Some(Answer::Granted);
+        if self.rendezvous()
+            && state.values.is_empty()
+            && let Some(wait) = next.waits.iter_mut().find(granted)
+        {
+            wait.answer = None;
+            next.permits = 0;
+            states.push(next);
+        }
+        states
     }
 }
 
