@@ -134,7 +134,7 @@ impl<B: Backend> Barrier<B> {
     /// assert!(second.is_leader());
     /// assert!(first.poll(&mut cx).is_ready());
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn wait(&self) -> BarrierWait<'_, B> {
         BarrierWait {
             barrier: self,

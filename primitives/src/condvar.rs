@@ -128,7 +128,7 @@ impl<B: Backend> Condvar<B> {
     ///     });
     /// });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn wait<'a, T: ?Sized>(&'a self, guard: MutexGuard<'a, T, B>) -> Wait<'a, T, B> {
         self.wait_at(guard, CallerLocation::capture())
     }
@@ -174,7 +174,7 @@ impl<B: Backend> Condvar<B> {
     ///     });
     /// });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn wait_while<'a, T: ?Sized, F>(
         &'a self,
         guard: MutexGuard<'a, T, B>,

@@ -48,6 +48,8 @@
 //!   the receivers of [`mpsc`] and for [`DelayQueue`](time::DelayQueue).
 //! - `locations`: each primitive tells where in the source those who wait began
 //!   to, and those who hold it took it; in `Debug` too.
+//! - `model`: sections ask first whether a checker runs this thread, as
+//!   `reveille_verify::model` does. It changes no type.
 //! - `loom`, `shuttle`: the backends that these explore. They only add types.
 //!
 //! Under `RUSTFLAGS="--cfg loom"`, the convention of the field, loom's backend

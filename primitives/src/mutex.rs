@@ -193,7 +193,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// assert_eq!(*guard, 7);
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub fn lock(&self) -> Lock<'_, T, B> {
         Lock {
@@ -219,7 +219,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// assert_eq!(*guard, 7);
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn lock_owned(self: Arc<Self>) -> LockOwned<T, B> {
         LockOwned {
             acquire: AcquireGuard::exclusive(self),
@@ -239,7 +239,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// let mutex = Mutex::new(7);
     /// assert_eq!(*mutex.blocking_lock(), 7);
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn blocking_lock(&self) -> MutexGuard<'_, T, B>
     where
         B: BlockingBackend,
@@ -262,7 +262,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// let mutex = Arc::new(Mutex::new(7));
     /// assert_eq!(*mutex.blocking_lock_owned(), 7);
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn blocking_lock_owned(self: Arc<Self>) -> OwnedMutexGuard<T, B>
     where
         B: BlockingBackend,
@@ -289,7 +289,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// assert!(mutex.try_lock().is_err());
     /// # drop(guard);
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub fn try_lock(&self) -> Result<MutexGuard<'_, T, B>, TryLockError> {
         match Guard::try_exclusive(self) {
@@ -315,7 +315,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// assert!(mutex.try_lock_owned().is_err());
     /// # drop(guard);
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn try_lock_owned(self: Arc<Self>) -> Result<OwnedMutexGuard<T, B>, TryLockError> {
         match Guard::try_exclusive(self) {
             Some(guard) => Ok(OwnedMutexGuard { guard }),

@@ -197,7 +197,7 @@ impl<B: Backend> Notify<B> {
     /// waits.await;
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn notified(&self) -> Notified<'_, B> {
         self.notified_at(CallerLocation::capture())
     }
@@ -229,7 +229,7 @@ impl<B: Backend> Notify<B> {
     /// waits.await;
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn notified_owned(self: Arc<Self>) -> OwnedNotified<B> {
         OwnedNotified {
             wait: Wait::new(&self, CallerLocation::capture()),
@@ -268,7 +268,7 @@ impl<B: Backend> Notify<B> {
     ///     reveille_executor::block_on(notify.wait_until(|| open.load(Ordering::Acquire)));
     /// });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn wait_until<F: FnMut() -> bool>(&self, predicate: F) -> WaitUntil<'_, F, B> {
         WaitUntil {
             predicate,

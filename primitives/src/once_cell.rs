@@ -311,7 +311,7 @@ impl<T, B: Backend> OnceCell<T, B> {
     /// assert_eq!(*length, 8);
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn get_or_init<F, Fut>(&self, f: F) -> GetOrInit<'_, F, Fut, T, B>
     where
         F: FnOnce() -> Fut,
@@ -351,7 +351,7 @@ impl<T, B: Backend> OnceCell<T, B> {
     /// assert_eq!(parsed, Ok(&7));
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn get_or_try_init<E, F, Fut>(&self, f: F) -> GetOrTryInit<'_, F, Fut, T, B>
     where
         F: FnOnce() -> Fut,
@@ -380,7 +380,7 @@ impl<T, B: Backend> OnceCell<T, B> {
     ///     assert_eq!(reveille_executor::block_on(async { *cell.wait().await }), 7);
     /// });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn wait(&self) -> OnceCellWait<'_, T, B> {
         OnceCellWait {
             cell: self,
@@ -614,7 +614,7 @@ where
     F: FnOnce() -> Fut,
     Fut: Future,
 {
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     fn new(cell: &'a OnceCell<T, B>, f: F) -> Self {
         let wait = AcquirePermit {
             cell,

@@ -235,7 +235,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert_eq!(*one + *two, 14);
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub fn read(&self) -> Read<'_, T, B> {
         Read {
@@ -261,7 +261,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert_eq!(*guard, 7);
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn read_owned(self: Arc<Self>) -> ReadOwned<T, B> {
         ReadOwned {
             acquire: AcquireGuard::shared(self),
@@ -280,7 +280,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     ///
     /// assert_eq!(*RwLock::new(7).blocking_read(), 7);
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn blocking_read(&self) -> RwLockReadGuard<'_, T, B>
     where
         B: BlockingBackend,
@@ -307,7 +307,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert!(lock.try_read().is_err());
     /// # drop(writes);
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub fn try_read(&self) -> Result<RwLockReadGuard<'_, T, B>, TryLockError> {
         match Guard::try_shared(self) {
@@ -333,7 +333,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// let lock = Arc::new(RwLock::new(7));
     /// assert_eq!(*lock.clone().try_read_owned().unwrap(), 7);
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn try_read_owned(self: Arc<Self>) -> Result<OwnedRwLockReadGuard<T, T, B>, TryLockError> {
         match Guard::try_shared(self) {
             Some(guard) => Ok(OwnedRwLockReadGuard { guard }),
@@ -358,7 +358,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert_eq!(lock.into_inner(), 8);
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub fn write(&self) -> Write<'_, T, B> {
         Write {
@@ -384,7 +384,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert_eq!(*lock.read().await, 8);
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn write_owned(self: Arc<Self>) -> WriteOwned<T, B> {
         WriteOwned {
             acquire: AcquireGuard::exclusive(self),
@@ -405,7 +405,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// *lock.blocking_write() += 1;
     /// assert_eq!(lock.into_inner(), 8);
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn blocking_write(&self) -> RwLockWriteGuard<'_, T, B>
     where
         B: BlockingBackend,
@@ -432,7 +432,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert!(lock.try_write().is_err());
     /// # drop(reads);
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub fn try_write(&self) -> Result<RwLockWriteGuard<'_, T, B>, TryLockError> {
         match Guard::try_exclusive(self) {
@@ -457,7 +457,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// *lock.clone().try_write_owned().unwrap() += 1;
     /// assert_eq!(*lock.try_read().unwrap(), 8);
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn try_write_owned(self: Arc<Self>) -> Result<OwnedRwLockWriteGuard<T, B>, TryLockError> {
         match Guard::try_exclusive(self) {
             Some(guard) => Ok(OwnedRwLockWriteGuard { guard }),
@@ -489,7 +489,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert_eq!(names.read().await.len(), 2);
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn upgradable_read(&self) -> UpgradableRead<'_, T, B> {
         UpgradableRead {
             acquire: AcquireGuard::upgradable(self),
@@ -516,7 +516,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert_eq!(*lock.read().await, 8);
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn upgradable_read_owned(self: Arc<Self>) -> UpgradableReadOwned<T, B> {
         UpgradableReadOwned {
             acquire: AcquireGuard::upgradable(self),
@@ -541,7 +541,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// assert!(lock.try_upgradable_read().is_err());
     /// # drop(looks);
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn try_upgradable_read(&self) -> Result<RwLockUpgradableReadGuard<'_, T, B>, TryLockError> {
         match Guard::try_upgradable(self) {
             Some(guard) => Ok(RwLockUpgradableReadGuard { guard }),
@@ -565,7 +565,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// let lock = Arc::new(RwLock::new(7));
     /// assert_eq!(*lock.try_upgradable_read_owned().unwrap(), 7);
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn try_upgradable_read_owned(
         self: Arc<Self>,
     ) -> Result<OwnedRwLockUpgradableReadGuard<T, B>, TryLockError> {
@@ -1368,7 +1368,7 @@ impl<'a, T: ?Sized, B: Backend> RwLockUpgradableReadGuard<'a, T, B> {
     /// assert_eq!(lock.into_inner(), 8);
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn upgrade(this: Self) -> Upgrade<'a, T, B> {
         Upgrade {
             acquire: UpgradeGuard::new(this.guard),
@@ -1438,7 +1438,7 @@ impl<T: ?Sized, B: Backend> OwnedRwLockUpgradableReadGuard<T, B> {
     /// assert_eq!(*lock.read().await, 8);
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn upgrade(this: Self) -> UpgradeOwned<T, B> {
         UpgradeOwned {
             acquire: UpgradeGuard::new(this.guard),

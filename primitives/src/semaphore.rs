@@ -383,7 +383,7 @@ impl<B: Backend> Semaphore<B> {
     /// # drop(permit);
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub fn acquire(&self) -> Acquire<&Self, B> {
         self.acquire_many(1)
@@ -415,7 +415,7 @@ impl<B: Backend> Semaphore<B> {
     /// # drop(permits);
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub fn acquire_many(&self, permits: usize) -> Acquire<&Self, B> {
         self.acquire_up_to(permits, permits)
@@ -477,7 +477,7 @@ impl<B: Backend> Semaphore<B> {
     /// # drop(permit);
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn acquire_owned(self: Arc<Self>) -> Acquire<Arc<Self>, B> {
         Acquire::new(self, 1, 1)
     }
@@ -502,7 +502,7 @@ impl<B: Backend> Semaphore<B> {
     /// # drop(permits);
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn acquire_many_owned(self: Arc<Self>, permits: usize) -> Acquire<Arc<Self>, B> {
         Acquire::new(self, permits, permits)
     }
@@ -524,7 +524,7 @@ impl<B: Backend> Semaphore<B> {
     /// assert_eq!(semaphore.try_acquire().unwrap_err(), TryAcquireError::NoPermits);
     /// # drop(permit);
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub fn try_acquire(&self) -> Result<SemaphorePermit<'_, B>, TryAcquireError> {
         self.try_acquire_many(1)
@@ -545,7 +545,7 @@ impl<B: Backend> Semaphore<B> {
     /// assert!(semaphore.try_acquire_many(4).is_err());
     /// assert_eq!(semaphore.try_acquire_many(2).unwrap().num_permits(), 2);
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub fn try_acquire_many(
         &self,
@@ -572,7 +572,7 @@ impl<B: Backend> Semaphore<B> {
     /// assert!(semaphore.try_acquire().is_err());
     /// # drop(permit);
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn try_acquire_owned(self: Arc<Self>) -> Result<OwnedSemaphorePermit<B>, TryAcquireError> {
         Permit::try_new(self, 1)
     }
@@ -595,7 +595,7 @@ impl<B: Backend> Semaphore<B> {
     /// assert_eq!(semaphore.available_permits(), 1);
     /// # drop(permits);
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn try_acquire_many_owned(
         self: Arc<Self>,
         permits: usize,
@@ -620,7 +620,7 @@ impl<B: Backend> Semaphore<B> {
     /// let semaphore = Semaphore::new(1);
     /// assert_eq!(semaphore.blocking_acquire().unwrap().num_permits(), 1);
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn blocking_acquire(&self) -> Result<SemaphorePermit<'_, B>, AcquireError>
     where
         B: BlockingBackend,
@@ -642,7 +642,7 @@ impl<B: Backend> Semaphore<B> {
     /// let semaphore = Semaphore::new(3);
     /// assert_eq!(semaphore.blocking_acquire_many(2).unwrap().num_permits(), 2);
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn blocking_acquire_many(
         &self,
         permits: usize,
@@ -671,7 +671,7 @@ impl<B: Backend> Semaphore<B> {
     /// assert_eq!(semaphore.available_permits(), 0);
     /// # drop(permit);
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn blocking_acquire_owned(self: Arc<Self>) -> Result<OwnedSemaphorePermit<B>, AcquireError>
     where
         B: BlockingBackend,
@@ -697,7 +697,7 @@ impl<B: Backend> Semaphore<B> {
     /// assert_eq!(semaphore.available_permits(), 1);
     /// # drop(permits);
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn blocking_acquire_many_owned(
         self: Arc<Self>,
         permits: usize,
@@ -721,7 +721,7 @@ pub struct Acquire<P: Deref<Target = Semaphore<B>>, B: Backend = DefaultBackend>
 }
 
 impl<P: Deref<Target = Semaphore<B>>, B: Backend> Acquire<P, B> {
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     fn new(semaphore: P, least: usize, most: usize) -> Self {
         Self {
@@ -816,7 +816,7 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
         }
     }
 
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     fn try_new(semaphore: P, permits: usize) -> Result<Self, TryAcquireError> {
         match semaphore.permits.try_acquire(Request::exactly(permits)) {
@@ -827,7 +827,7 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
     }
 
     /// Blocks where it has to wait; what is free is had without a parker.
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     fn blocking(semaphore: P, permits: usize) -> Result<Self, AcquireError>
     where
         P: Unpin,
@@ -898,7 +898,7 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
     /// let one = permits.split(1).unwrap();
     /// assert_eq!((permits.num_permits(), one.num_permits()), (2, 1));
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn split(&mut self, permits: usize) -> Option<Self>
     where
         P: Clone,

@@ -261,7 +261,7 @@ impl<T, B: Backend> SetOnce<T, B> {
     /// assert_eq!(answer.wait().await, &7);
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn wait(&self) -> SetOnceWait<'_, T, B> {
         SetOnceWait {
             once: self,

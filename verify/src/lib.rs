@@ -209,6 +209,96 @@
 //! A primitive that knows nothing of backends, of any crate, is run by
 //! [`check_foreign`], which needs a [`Subject`] and no [`GenericSubject`].
 //!
+//! # Code that uses primitives
+//!
+//! [`model`] checks code as it is written for production: a cache over a lock and a
+//! [`Notify`](reveille::Notify), a pool over a semaphore, a shutdown path. It needs no
+//! specification, no flag and no other import. In `Cargo.toml`:
+//!
+//! ```toml
+//! [dev-dependencies]
+//! reveille-verify = "…"   # brings the feature `model` of `reveille`
+//! ```
+//!
+//! In a test:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use reveille::Mutex;
+//! use reveille_verify::{Kind, explore_model, model};
+//!
+//! /// Locks in the order in which it is told.
+//! async fn transfer(accounts: Arc<[Mutex<i64>; 2]>, from: usize, to: usize) {
+//!     let mut source = accounts[from].lock().await;
+//!     let mut target = accounts[to].lock().await;
+//!     *source -= 10;
+//!     *target += 10;
+//! }
+//!
+//! // One direction alone does no harm, however its tasks are run.
+//! model(|m| {
+//!     let accounts = Arc::new([Mutex::new(100), Mutex::new(100)]);
+//!     m.spawn("alice", transfer(accounts.clone(), 0, 1));
+//!     m.spawn("bob", transfer(accounts.clone(), 0, 1));
+//!     m.at_end(move || assert_eq!(*accounts[1].try_lock().unwrap(), 120));
+//!     m.expect_complete();
+//! });
+//!
+//! // Both at once wait for each other; `model` would panic with what `explore_model`
+//! // returns.
+//! let report = explore_model(|m| {
+//!     let accounts = Arc::new([Mutex::new(100), Mutex::new(100)]);
+//!     m.name(&accounts[1], "savings");
+//!     m.spawn("alice", transfer(accounts.clone(), 0, 1));
+//!     m.spawn("bob", transfer(accounts, 1, 0));
+//! });
+//! let failure = report.failure.unwrap();
+//! assert_eq!(failure.kind, Kind::Deadlock);
+//! assert!(failure.sentence.contains("alice waits for `savings`"));
+//! ```
+//!
+//! The message of a failure says who waits for what and where it was asked for, and who
+//! holds it and where it was taken:
+//!
+//! ```text
+//! deadlock: tasks wait for each other
+//!   alice waits for `savings`, asked for at src/bank.rs:7
+//!     bob holds it, taken at src/bank.rs:6
+//!   bob waits for lock 1, asked for at src/bank.rs:7
+//!     alice holds it, taken at src/bank.rs:6
+//! ```
+//!
+//! Below it stand the execution as a table, and the line that runs exactly this execution
+//! again: `REVEILLE_REPLAY='…' cargo test transfers_end`. Of the executions that fail in
+//! this way it is one with the fewest preemptions.
+//!
+//! | what is tried | |
+//! | --- | --- |
+//! | every order of sections | always: of orders that lead to the same, one |
+//! | time that passes | at every moment at which a deadline is left: `sleep`, `timeout` and `Instant::now` are on a clock of the model |
+//! | cancellation | [`Model::spawn_cancellable`]: dropped at each suspension |
+//! | wakes for no reason | [`Model::spurious`] |
+//! | threads that block | [`Model::thread`] |
+//! | tasks that spawn and abort | [`Model::handle`], an `Executor` |
+//!
+//! Every task must end in every execution, apart from those of
+//! [`Model::spawn_background`]. [`Model::at_end`] asserts what must hold then, and
+//! [`Model::sometimes`] that a state is reached at all.
+//!
+//! What a model does not see:
+//!
+//! - State that is shared by other means: atomics, cells, a `std::sync::Mutex`. Code
+//!   between two sections is one step, and steps that share only such state are taken to
+//!   be independent, unless [`Model::every_order`] is set, which costs much more.
+//! - Memory orderings, and threads that the model does not run: those of a `ThreadPool`,
+//!   or of `std::thread::spawn`.
+//! - What an earlier execution has left in a static. It is noticed where the next one
+//!   then does something else.
+//!
+//! A task that blocks its thread, by a real sleep or a lock that another task holds
+//! across an `await`, blocks the model; it says so after five seconds.
+//!
 //! # Programs
 //!
 //! A program is a few participants with a few operations each: `open/opened`
@@ -275,6 +365,7 @@
 //   judge        whether that is what the specification allows
 //   report       what is said of it
 //   engine       in which orders it happens
+//   model        code that uses primitives, in all of these
 //   run          programs by name, dispatched to workers
 //   subjects, specimens, soak, registry; check (the library); cli (the command)
 
@@ -284,6 +375,7 @@ pub mod cli;
 mod engine;
 mod execution;
 mod judge;
+mod model;
 mod program;
 mod registry;
 mod report;
@@ -296,6 +388,9 @@ mod subjects;
 mod tests;
 
 pub use check::{check, check_foreign, explore, replay, replay_foreign};
+pub use model::handle::{Handle, JoinHandle, Sometimes};
+pub use model::report::{Failure, Kind, ModelReport};
+pub use model::{Model, explore_model, model};
 pub use report::{Counterexample, Report};
 pub use subject::plan::{Bound, Engine, Mode, Plan, Profile};
 pub use subject::role::{Operation, OperationKind, Role};

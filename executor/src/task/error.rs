@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use reveille::raw::Failure;
 
-use super::Id;
+use super::{Id, describe};
 
 /// Why a task has no output: it panicked, or it was cancelled.
 ///
@@ -46,6 +46,21 @@ impl JoinError {
             Failure::Panicked(payload) => Reason::Panicked(Mutex::new(payload)),
         };
         Self { id, reason }
+    }
+
+    /// Returns the error of a task that was dropped before it had finished, for an
+    /// [`Executor`](crate::Executor) of another crate. The task has a new number.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille_executor::task::JoinError;
+    ///
+    /// assert!(JoinError::cancelled().is_cancelled());
+    /// ```
+    #[must_use]
+    pub fn cancelled() -> Self {
+        Self::new(Id::of(&describe(None)), Failure::Cancelled)
     }
 
     /// Returns the number of the task.

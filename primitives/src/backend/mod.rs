@@ -35,6 +35,7 @@ mod std_park;
 #[cfg(any(loom, feature = "loom", feature = "shuttle"))]
 mod stepped;
 mod traits;
+pub(crate) mod watch;
 pub(crate) mod word;
 
 pub use self::hooked::{Hooks, hooked};
@@ -50,6 +51,9 @@ pub use self::spin::{Spin, SpinAtomics, SpinPark};
 #[cfg(feature = "std")]
 pub use self::std_park::StdPark;
 pub use self::traits::{Backend, BlockingBackend, Cell, Park, RawStateLock, SharedBackend};
+pub use self::watch::Watcher;
+#[cfg(feature = "model")]
+pub use self::watch::watch;
 pub use self::word::{Atomics, Word, WordLock};
 
 /// The backend of a primitive that names none: [`Native`] with the feature `std`,

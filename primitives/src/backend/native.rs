@@ -19,6 +19,12 @@ pub struct Native;
 impl Backend for Native {
     type Lock<S> = WordLock<S, StdAtomics>;
     type Cell<T> = UnsafeCell<T>;
+
+    #[cfg(feature = "model")]
+    #[inline]
+    fn watcher() -> Option<&'static dyn super::Watcher> {
+        super::watch::watcher()
+    }
 }
 
 // SAFETY: `WordLock` keeps its promises by atomics that threads share, and is `Sync`

@@ -42,6 +42,11 @@ pub trait Observer: 'static {
 
     /// A lock is gone.
     fn dropped();
+
+    /// The lock at this address is gone, and another may come to stand there.
+    fn gone(lock: usize) {
+        let _ = lock;
+    }
 }
 
 /// The kinds of section.
@@ -55,6 +60,8 @@ pub enum Passage {
     With,
     /// [`RawStateLock::store`]: the sole user sets the bits.
     Store,
+    /// As `With`, and changes nothing.
+    Look,
 }
 
 impl<B: Backend, O: Observer> Backend for Observed<B, O> {
@@ -173,6 +180,7 @@ unsafe impl<S, L: RawStateLock<S>, O: Observer> RawStateLock<S> for ObservedLock
 impl<L, O: Observer> Drop for ObservedLock<L, O> {
     fn drop(&mut self) {
         O::dropped();
+        O::gone(core::ptr::from_ref(self).addr());
     }
 }
 

@@ -2,6 +2,7 @@
 
 use core::cell::UnsafeCell;
 
+use super::Watcher;
 use crate::protocol::Bits;
 
 /// What a primitive stands on: a lock, and a cell that a checker can watch.
@@ -15,6 +16,14 @@ pub trait Backend: Sized + 'static {
 
     /// Interior mutability whose accesses a checker can see.
     type Cell<T>: Cell<T>;
+
+    /// Returns the checker that watches the sections of this thread, if there is one. With
+    /// the feature `model`, [`Native`](super::Native) looks for it; otherwise there is none.
+    #[inline]
+    #[must_use]
+    fn watcher() -> Option<&'static dyn Watcher> {
+        None
+    }
 }
 
 /// Bits and a state under one lock: what a backend implements.

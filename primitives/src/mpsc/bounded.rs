@@ -121,7 +121,7 @@ impl<T, B: Backend> Sender<T, B> {
     /// assert_eq!(tx.send(2).await.unwrap_err().0, 2);
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub fn send(&self, value: T) -> SendFuture<'_, T, B> {
         SendFuture::new(self, value)
@@ -183,7 +183,7 @@ impl<T, B: Backend> Sender<T, B> {
     /// # });
     /// ```
     #[cfg(feature = "std")]
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn send_timeout(&self, value: T, timeout: Duration) -> SendTimeout<'_, T, B> {
         SendTimeout::new(self.send(value), crate::time::sleep(timeout))
     }
@@ -207,7 +207,7 @@ impl<T, B: Backend> Sender<T, B> {
     /// assert_eq!(rx.blocking_recv(), Some(7));
     /// sender.join().unwrap().unwrap();
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn blocking_send(&self, value: T) -> Result<(), SendError<T>>
     where
         B: BlockingBackend,
@@ -243,7 +243,7 @@ impl<T, B: Backend> Sender<T, B> {
     /// assert_eq!(rx.recv().await, Some(2));
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub fn reserve(&self) -> Reserve<'_, T, B> {
         Reserve::new(self)
@@ -274,7 +274,7 @@ impl<T, B: Backend> Sender<T, B> {
     /// assert_eq!(rx.recv().await, Some(1));
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn reserve_many(&self, permits: usize) -> ReserveMany<'_, T, B> {
         ReserveMany::new(self, permits)
     }
@@ -303,7 +303,7 @@ impl<T, B: Backend> Sender<T, B> {
     /// # drop(tx);
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn reserve_owned(self) -> ReserveOwned<T, B> {
         ReserveOwned::new(self)
     }
@@ -450,7 +450,7 @@ impl<T, B: Backend> Sender<T, B> {
     /// tx.closed().await;
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn closed(&self) -> Closed<'_, T, B> {
         Closed::new(&self.tx.chan)
     }

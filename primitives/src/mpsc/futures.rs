@@ -125,7 +125,7 @@ pub struct Closed<'a, T, B: Backend = DefaultBackend> {
 }
 
 impl<'a, T, B: Backend> Closed<'a, T, B> {
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub(super) const fn new(chan: &'a Chan<T, B>) -> Self {
         Self {
             chan,
@@ -167,7 +167,7 @@ struct Reserving {
 struct Refused;
 
 impl Reserving {
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     const fn new(permits: usize) -> Self {
         Self {
@@ -230,7 +230,7 @@ pub struct Reserve<'a, T, B: Backend = DefaultBackend> {
 }
 
 impl<'a, T, B: Backend> Reserve<'a, T, B> {
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub(super) const fn new(sender: &'a Sender<T, B>) -> Self {
         Self {
@@ -280,7 +280,7 @@ pub struct ReserveMany<'a, T, B: Backend = DefaultBackend> {
 }
 
 impl<'a, T, B: Backend> ReserveMany<'a, T, B> {
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub(super) fn new(sender: &'a Sender<T, B>, permits: usize) -> Self {
         let mut reserving = Reserving::new(permits);
         if permits > sender.most_permits() {
@@ -331,7 +331,7 @@ pub struct ReserveOwned<T, B: Backend = DefaultBackend> {
 }
 
 impl<T, B: Backend> ReserveOwned<T, B> {
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub(super) const fn new(sender: Sender<T, B>) -> Self {
         Self {
             sender: Some(sender),
@@ -387,7 +387,7 @@ enum Stage {
 }
 
 impl<'a, T, B: Backend> SendFuture<'a, T, B> {
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub(super) const fn new(sender: &'a Sender<T, B>, value: T) -> Self {
         Self {

@@ -124,7 +124,7 @@ impl<T, B: Backend> UnboundedSender<T, B> {
     /// tx.closed().await;
     /// # });
     /// ```
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn closed(&self) -> Closed<'_, T, B> {
         Closed::new(&self.tx.chan)
     }

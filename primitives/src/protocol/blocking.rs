@@ -19,17 +19,48 @@ use core::marker::PhantomData;
 use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 
+#[cfg(feature = "model")]
+use crate::backend::Watcher;
 use crate::backend::{BlockingBackend, Park};
 
-struct Unparker<P>(P);
+/// What a thread sleeps on.
+enum Unparker<P> {
+    Own(P),
+    /// A checker runs the thread, and suspends it instead: the number that it gave.
+    #[cfg(feature = "model")]
+    Watched(&'static dyn Watcher, usize),
+}
+
+impl<P: Park> Unparker<P> {
+    fn new<B: BlockingBackend<Park = P>>() -> Self {
+        #[cfg(feature = "model")]
+        if let Some(watcher) = B::watcher() {
+            return Self::Watched(watcher, watcher.parker());
+        }
+        Self::Own(P::new())
+    }
+
+    #[inline]
+    fn park(&self) {
+        match self {
+            Self::Own(park) => park.park(),
+            #[cfg(feature = "model")]
+            Self::Watched(watcher, parker) => watcher.park(*parker),
+        }
+    }
+}
 
 impl<P: Park> Wake for Unparker<P> {
     fn wake(self: Arc<Self>) {
-        self.0.unpark();
+        self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.0.unpark();
+        match &**self {
+            Self::Own(park) => park.unpark(),
+            #[cfg(feature = "model")]
+            Self::Watched(watcher, parker) => watcher.unpark(*parker),
+        }
     }
 }
 
@@ -72,7 +103,7 @@ impl<B: BlockingBackend> Parker<B> {
     /// Creates a parker for the current thread.
     #[must_use]
     pub fn new() -> Self {
-        let unparker = Arc::new(Unparker(B::Park::new()));
+        let unparker = Arc::new(Unparker::new::<B>());
         Self {
             waker: Waker::from(unparker.clone()),
             unparker,
@@ -92,7 +123,7 @@ impl<B: BlockingBackend> Parker<B> {
         loop {
             match future.as_mut().poll(&mut cx) {
                 Poll::Ready(output) => return output,
-                Poll::Pending => self.unparker.0.park(),
+                Poll::Pending => self.unparker.park(),
             }
         }
     }

@@ -1,33 +1,33 @@
 //! Where in the source a wait or a hold began.
 //!
-//! A location is known with the feature `locations`. Without it, a location takes no
+//! A location is known with the features `locations` and `model`. Without them, a location takes no
 //! room and no time.
 
 use core::fmt;
-#[cfg(feature = "locations")]
+#[cfg(feature = "caller-locations")]
 use core::panic::Location;
 
 /// Where in the source a waiter began to wait, or a holder acquired what it holds.
 #[derive(Clone, Copy)]
 pub struct CallerLocation {
-    #[cfg(feature = "locations")]
+    #[cfg(feature = "caller-locations")]
     location: &'static Location<'static>,
 }
 
 impl CallerLocation {
     /// Captures the location of the caller.
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     #[must_use]
     pub const fn capture() -> Self {
         Self {
-            #[cfg(feature = "locations")]
+            #[cfg(feature = "caller-locations")]
             location: Location::caller(),
         }
     }
 
     /// Returns the location.
-    #[cfg(feature = "locations")]
+    #[cfg(feature = "caller-locations")]
     #[must_use]
     pub const fn get(self) -> &'static Location<'static> {
         self.location
@@ -51,9 +51,9 @@ impl fmt::Debug for Locations {
 
 impl fmt::Debug for CallerLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        #[cfg(feature = "locations")]
+        #[cfg(feature = "caller-locations")]
         return fmt::Display::fmt(self.location, f);
-        #[cfg(not(feature = "locations"))]
+        #[cfg(not(feature = "caller-locations"))]
         f.write_str("CallerLocation")
     }
 }

@@ -18,7 +18,8 @@ use core::task::{Context, Poll};
 use super::{Bits, Registered, Registration, WakeList};
 #[cfg(feature = "std")]
 use crate::backend::Native;
-use crate::backend::{Backend, DefaultBackend, Local, RawStateLock, SharedBackend, Spin};
+use crate::backend::watch::{Alive, Watched};
+use crate::backend::{Backend, DefaultBackend, Local, Passage, RawStateLock, SharedBackend, Spin};
 
 /// What a section works on.
 #[derive(Debug)]
@@ -66,7 +67,10 @@ pub struct Section<'a, S> {
 /// });
 /// assert_eq!(poll(&mut cx), Poll::Ready(7));
 /// ```
+#[cfg_attr(feature = "model", repr(C))]
 pub struct StateLock<S, B: Backend = DefaultBackend> {
+    /// First, and so at the address of the lock.
+    alive: Alive<B>,
     raw: B::Lock<S>,
     state: PhantomData<S>,
 }
@@ -80,6 +84,7 @@ macro_rules! const_new {
             #[must_use]
             pub const fn const_new(bits: Bits, state: S) -> Self {
                 Self {
+                    alive: Alive::NEW,
                     raw: $backend::lock(bits, state),
                     state: PhantomData,
                 }
@@ -107,6 +112,7 @@ impl<S, B: Backend> StateLock<S, B> {
     /// Creates a lock over any backend.
     pub fn new_in(bits: Bits, state: S) -> Self {
         Self {
+            alive: Alive::NEW,
             raw: B::Lock::new(bits, state),
             state: PhantomData,
         }
@@ -115,7 +121,20 @@ impl<S, B: Backend> StateLock<S, B> {
     /// Returns the bits, as the last completed section left them.
     #[inline]
     pub fn load(&self) -> Bits {
-        self.raw.load()
+        let Some(mut watched) = self.watched(Passage::Load) else {
+            return self.raw.load();
+        };
+        let bits = self.raw.load();
+        watched.enter(bits);
+        bits
+    }
+
+    /// Asks the checker of this thread, if there is one, for the section that begins.
+    #[inline]
+    fn watched(&self, passage: Passage) -> Option<Watched> {
+        let watcher = B::watcher()?;
+        let lock = core::ptr::from_ref(&self.alive).addr();
+        Some(Watched::approach(watcher, lock, passage))
     }
 
     /// Runs a section that needs only the bits. On [`Native`](crate::backend::Native)
@@ -128,8 +147,14 @@ impl<S, B: Backend> StateLock<S, B> {
     ///
     /// Returns the bits for which `f` returned `None`.
     #[inline]
-    pub fn update(&self, f: impl FnMut(Bits) -> Option<Bits>) -> Result<Bits, Bits> {
-        self.raw.update(f)
+    pub fn update(&self, mut f: impl FnMut(Bits) -> Option<Bits>) -> Result<Bits, Bits> {
+        let Some(mut watched) = self.watched(Passage::Update) else {
+            return self.raw.update(f);
+        };
+        self.raw.update(|bits| {
+            watched.enter(bits);
+            f(bits).inspect(|&new| watched.set(new))
+        })
     }
 
     /// Replaces the bits if they are `old`. It may fail spuriously. On
@@ -140,7 +165,12 @@ impl<S, B: Backend> StateLock<S, B> {
     /// Returns the bits found, and has changed nothing.
     #[inline]
     pub fn exchange(&self, old: Bits, new: Bits) -> Result<(), Bits> {
-        self.raw.exchange(old, new)
+        let Some(mut watched) = self.watched(Passage::Update) else {
+            return self.raw.exchange(old, new);
+        };
+        let result = self.raw.exchange(old, new);
+        watched.enter(result.err().unwrap_or(old));
+        result.inspect(|()| watched.set(new))
     }
 
     /// Runs a section that needs the state, then wakes what it took out (P3).
@@ -166,7 +196,27 @@ impl<S, B: Backend> StateLock<S, B> {
     /// Runs a section without a list, for a caller that takes out one waker at most.
     #[inline]
     pub(crate) fn unlisted<R>(&self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
-        self.raw.with(f)
+        let Some(mut watched) = self.watched(Passage::With) else {
+            return self.raw.with(f);
+        };
+        self.raw.with(|bits, state| {
+            watched.enter(*bits);
+            let result = f(bits, state);
+            watched.set(*bits);
+            result
+        })
+    }
+
+    /// A section that only reads the state, and wakes nothing.
+    #[inline]
+    pub(crate) fn look<R>(&self, f: impl FnOnce(&S) -> R) -> R {
+        let watched = self.watched(Passage::Look);
+        self.raw.with(|bits, state| {
+            if let Some(mut watched) = watched {
+                watched.enter(*bits);
+            }
+            f(state)
+        })
     }
 
     /// Runs sections, one after another, until `f` returns `false`.
@@ -262,6 +312,9 @@ impl<S, B: Backend> StateLock<S, B> {
     /// As for [`RawStateLock::store`].
     #[inline]
     pub(crate) unsafe fn store(&self, bits: Bits) {
+        if let Some(mut watched) = self.watched(Passage::Store) {
+            watched.enter(bits);
+        }
         // SAFETY: the caller's promise is the one asked for.
         unsafe { self.raw.store(bits) }
     }

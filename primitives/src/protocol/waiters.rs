@@ -215,6 +215,10 @@ impl<D: Copy> Waiters<D> {
         location: CallerLocation,
         data: D,
     ) -> Waiter {
+        #[cfg(feature = "model")]
+        if let Some(watcher) = crate::backend::watch::watcher() {
+            watcher.queues(location.get());
+        }
         let index = match self.slab.reuse() {
             NONE => self.grow(location, data),
             index => index,

@@ -333,7 +333,7 @@ where
     K: Lock + ?Sized,
 {
     /// Takes the lock in exclusive mode, if it is free.
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub(crate) fn try_exclusive(handle: H) -> Option<Self> {
         let taken = handle.raw().try_acquire::<Exclusive<K::Value>>();
@@ -347,7 +347,7 @@ where
     H: Handle + Deref<Target = RwLock<T, B>>,
 {
     /// Takes the lock in shared mode, if that is free.
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub(crate) fn try_shared(handle: H) -> Option<Self> {
         let taken = handle.raw().try_acquire::<Shared<T>>();
@@ -361,7 +361,7 @@ where
     H: Handle + Deref<Target = RwLock<T, B>>,
 {
     /// Takes the lock in upgradable mode, if that is free.
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub(crate) fn try_upgradable(handle: H) -> Option<Self> {
         let taken = handle.raw().try_acquire::<Upgradable<T>>();
@@ -526,7 +526,7 @@ where
     K: Lock + ?Sized,
 {
     /// A waiter for exclusive mode.
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub(crate) const fn exclusive(handle: H) -> Self {
         Self::in_mode(handle)
@@ -538,7 +538,7 @@ where
     H: Handle + Deref<Target = RwLock<T, B>>,
 {
     /// A waiter for shared mode.
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub(crate) const fn shared(handle: H) -> Self {
         Self::in_mode(handle)
@@ -550,7 +550,7 @@ where
     H: Handle + Deref<Target = RwLock<T, B>>,
 {
     /// A waiter for upgradable mode.
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub(crate) const fn upgradable(handle: H) -> Self {
         Self::in_mode(handle)
@@ -559,7 +559,7 @@ where
 
 impl<H: Handle, M: Mode> AcquireGuard<H, M> {
     /// The caller has made sure that the primitive may be held in the mode.
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     const fn in_mode(handle: H) -> Self {
         Self {
@@ -655,7 +655,7 @@ impl<H, T: ?Sized, B: Backend> UpgradeGuard<H, T>
 where
     H: Handle + Deref<Target = RwLock<T, B>>,
 {
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     pub(crate) const fn new(guard: Guard<H, Upgradable<T>>) -> Self {
         Self {
             guard: Some(guard),

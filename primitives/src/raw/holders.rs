@@ -63,6 +63,10 @@ impl<B: Backend> Holders<B> {
     pub(crate) fn enter(&self, location: CallerLocation) -> Holder {
         #[cfg(feature = "locations")]
         let entry = self.lock.with(|section| section.state.push(location, ()));
+        #[cfg(feature = "model")]
+        if let Some(watcher) = B::watcher() {
+            watcher.took(core::ptr::from_ref(self).addr(), location.get());
+        }
         let _ = location;
         Holder {
             #[cfg(feature = "locations")]
@@ -76,6 +80,10 @@ impl<B: Backend> Holders<B> {
         if let Some(entry) = holder.entry.take() {
             self.lock
                 .with(|section| section.state.remove(entry, section.wakes));
+        }
+        #[cfg(feature = "model")]
+        if let Some(watcher) = B::watcher() {
+            watcher.gave(core::ptr::from_ref(self).addr());
         }
         let _ = holder;
     }

@@ -693,7 +693,7 @@ impl Stage {
 }
 
 impl AcquireState {
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub(crate) const fn new() -> Self {
         Self {
@@ -704,7 +704,7 @@ impl AcquireState {
 
     /// Creates the state of a request that goes before all others. There is at most one
     /// of them at a time.
-    #[cfg_attr(feature = "locations", track_caller)]
+    #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub(crate) const fn with_priority() -> Self {
         Self {

@@ -148,7 +148,7 @@ impl<B: Backend> Timers<B> {
     pub fn now(&self) -> Instant {
         match &self.inner.source {
             Source::Clock(clock) => clock.now(),
-            Source::Virtual(_) => self.inner.lock.with(|section| section.state.now),
+            Source::Virtual(_) => self.inner.lock.look(State::now),
         }
     }
 

@@ -40,7 +40,7 @@ fn library() -> &'static Path {
             .args(["--check-cfg", "cfg(loom, docsrs, test)"])
             .args([
                 "--check-cfg",
-                r#"cfg(feature, values("std", "locations", "loom", "shuttle", "futures-core"))"#,
+                r#"cfg(feature, values("std", "locations", "caller-locations", "model", "loom", "shuttle", "futures-core"))"#,
             ])
             .args(["--deny", "warnings"])
             .arg("-o")

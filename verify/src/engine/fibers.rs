@@ -52,6 +52,8 @@ struct Stage {
     touches: Option<Touches>,
     /// Everybody is to unwind.
     torn: bool,
+    /// How many locks have been met.
+    met: usize,
 }
 
 impl Stage {
@@ -96,10 +98,11 @@ impl Threads for Fibers {
     }
 
     fn woken(&self, who: usize, waker: usize) {
-        stage(|stage| stage.touch(Touch::wake(number(who, waker))));
+        stage(|stage| stage.touch(Touch::wake(waker_number(who, waker))));
     }
 
     fn approach(&self, who: usize, access: Access, starts: Option<usize>) {
+        stage(|stage| stage.met = stage.met.max(access.lock + 1));
         loop {
             let (free, torn) = stage(|stage| (stage.is_free(access.lock), stage.torn));
             // Whoever unwinds goes on: the panic is the thread's, and all fibers are on it.
@@ -124,7 +127,7 @@ impl Threads for Fibers {
             // An update may turn out to change nothing.
             stage.touch(Touch::lock(access.lock, access.excludes));
             if let Some(waker) = starts {
-                stage.touch(Touch::start(number(who, waker)));
+                stage.touch(Touch::start(waker_number(who, waker)));
             }
         });
     }
@@ -140,7 +143,7 @@ impl Threads for Fibers {
 }
 
 /// A number for a waker that is the same in every order.
-fn number(who: usize, waker: usize) -> usize {
+fn waker_number(who: usize, waker: usize) -> usize {
     waker * MOST + who
 }
 
@@ -296,6 +299,7 @@ fn execute(job: &Arc<Job>, search: &mut Search) {
         stage.poised.clear();
         stage.poised.resize(participants, None);
         stage.held.clear();
+        stage.met = 0;
         stage.touches = None;
         stage.torn = false;
     });
@@ -323,7 +327,7 @@ fn execute(job: &Arc<Job>, search: &mut Search) {
             }
             break;
         }
-        let who = search.choose(able, current);
+        let who = search.choose(able, current, stage(|stage| stage.met));
         current = Some(who);
         let next = stage(|stage| {
             stage.touches = Some(Touches::NONE);

@@ -13,7 +13,7 @@
 //! [`Execution`] and have the same judge; an engine decides who goes on when. None
 //! of this depends on the types of the subject, which is [`AnySubject`] here.
 
-mod fiber;
+pub(crate) mod fiber;
 pub(crate) mod fibers;
 pub(crate) mod loom;
 pub(crate) mod quiet;

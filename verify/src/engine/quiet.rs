@@ -1,10 +1,11 @@
 //! Panics that are part of an exploration are not printed.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Once;
 
 thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
+    static LAST: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
 /// Runs `f` without the messages of its panics.
@@ -16,8 +17,10 @@ pub(crate) fn quietly<R>(f: impl FnOnce() -> R) -> R {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
             if !QUIET.get() {
-                before(info);
+                return before(info);
             }
+            let place = info.location().map(ToString::to_string);
+            LAST.set(place);
         }));
     });
     struct Restore(bool);
@@ -28,4 +31,9 @@ pub(crate) fn quietly<R>(f: impl FnOnce() -> R) -> R {
     }
     let _restore = Restore(QUIET.replace(true));
     f()
+}
+
+/// Where the last panic on this thread began that was not printed.
+pub(crate) fn last_panic() -> Option<String> {
+    LAST.take()
 }

@@ -27,6 +27,10 @@
 //! that begins with its step there is equivalent to one that has been run. So a branch
 //! is added only if it begins with none of these, and no class is run twice.
 //!
+//! Locks are numbered in the order in which they are met. That is the same in executions
+//! that begin with the same steps, and no longer once they differ: of what was met later,
+//! two numbers from different executions are taken for the same lock.
+//!
 //! What a step will touch is known exactly only if it has been run at this place. The
 //! last step of a branch has not, and is taken to touch whatever it may; where that is
 //! too much, an execution of a class that was run already is the price, which is counted
@@ -69,10 +73,6 @@ impl Touch {
     }
 
     /// What makes a process, and the first step of that.
-    #[allow(
-        dead_code,
-        reason = "programs have all their participants from the start"
-    )]
     pub(crate) const fn birth(process: usize) -> Self {
         Self {
             object: (process as u32) << 2 | 2,
@@ -106,6 +106,14 @@ impl Touch {
 
     fn conflicts(self, other: Self) -> bool {
         self.object == other.object && (self.changes || other.changes)
+    }
+
+    /// The same for touches of different executions, in which so many locks had been met
+    /// when they were the same.
+    fn may_conflict(self, other: Self, met: u32) -> bool {
+        let unknown = |touch: Self| touch.is_lock() && touch.object >> 2 >= met;
+        let same = self.object == other.object || unknown(self) && unknown(other);
+        same && (self.changes || other.changes)
     }
 }
 
@@ -148,6 +156,11 @@ impl Touches {
         self.iter()
             .any(|touch| other.iter().any(|other| touch.conflicts(other)))
     }
+
+    fn may_conflict(&self, other: &Self, met: u32) -> bool {
+        self.iter()
+            .any(|touch| other.iter().any(|other| touch.may_conflict(other, met)))
+    }
 }
 
 /// What a process is about to do.
@@ -172,10 +185,15 @@ impl Step {
         self.process == other.process || self.touches.conflict(&other.touches)
     }
 
-    /// The same, if the other is run where what it touches may differ, and may wake this
+    /// The same for a step of another execution.
+    fn may_depend(&self, other: &Self, met: u32) -> bool {
+        self.process == other.process || self.touches.may_conflict(&other.touches, met)
+    }
+
+    /// The same, if that step is run where what it touches may differ, and may wake this
     /// process or not.
-    fn may_depend(&self, moved: &Self, may_wake: impl FnOnce() -> bool) -> bool {
-        if self.depends(moved) {
+    fn may_depend_moved(&self, moved: &Self, met: u32, may_wake: impl FnOnce() -> bool) -> bool {
+        if self.may_depend(moved, met) {
             return true;
         }
         let changed = |touch| Touch {
@@ -183,7 +201,8 @@ impl Step {
             ..touch
         };
         let may_change = |touch: Touch| {
-            !touch.is_wake() && self.touches.iter().any(|own| own.conflicts(changed(touch)))
+            let mut own = self.touches.iter();
+            !touch.is_wake() && own.any(|own| own.may_conflict(changed(touch), met))
         };
         let starts = || self.touches.iter().any(Touch::is_start);
         moved.could_change && (moved.touches.iter().any(may_change) || starts() && may_wake())
@@ -214,6 +233,8 @@ struct Branch {
 struct Node {
     /// The processes that could be, one bit each.
     able: u32,
+    /// How many locks had been met.
+    met: u32,
     /// What leads to nothing new, from before.
     asleep: Vec<Step>,
     /// What has been run from here.
@@ -251,7 +272,9 @@ pub(crate) struct Optimal {
     repeated: u64,
     /// A step that has touched something else than the last time.
     strayed: Option<usize>,
-    /// For [`races`](Self::reverse_races).
+    /// The last step has not been run before.
+    fresh: bool,
+    /// What [`reverse`](Self::reverse) works on.
     rest: Vec<(u16, bool)>,
 }
 
@@ -286,7 +309,7 @@ impl Optimal {
         false
     }
 
-    fn choose(&mut self, able: u32, current: Option<usize>) -> usize {
+    fn choose(&mut self, able: u32, current: Option<usize>, met: u32) -> usize {
         let depth = self.depth;
         if self.idle {
             return first(able, current);
@@ -305,12 +328,13 @@ impl Optimal {
         }
         let mut node = Node {
             able,
+            met,
             branches: std::mem::take(&mut self.pending),
             ..Node::default()
         };
         if let (Some(before), Some(event)) = (self.path.last(), self.events.last()) {
             let asleep = before.asleep.iter().chain(&before.done);
-            let asleep = asleep.filter(|step| !step.depends(&event.step));
+            let asleep = asleep.filter(|step| !step.may_depend(&event.step, before.met));
             node.asleep.extend(asleep.cloned());
         }
         let sleeping = node
@@ -342,6 +366,7 @@ impl Optimal {
     fn executed(&mut self, next: Next, touches: &Touches) {
         let depth = self.depth;
         self.depth += 1;
+        self.fresh = false;
         if self.idle {
             return;
         }
@@ -378,12 +403,35 @@ impl Optimal {
             }
         }
         clock[process] = number;
+        self.fresh = true;
         self.events.push(Event {
             step,
             number,
             clock,
             races,
         });
+    }
+
+    /// The last step has kept a process from its next, which so is no event of this
+    /// execution: it is to be run in its place.
+    fn offer(&mut self, process: usize) {
+        let (true, Some(event)) = (self.fresh, self.events.last()) else {
+            return;
+        };
+        let step = Step {
+            process,
+            could_change: true,
+            touches: event.step.touches.clone(),
+        };
+        let node = self.path.last_mut().expect("there is one for each event");
+        let known = node.asleep.iter().chain(&node.done);
+        let mut known = known.chain(node.branches.iter().map(|branch| &branch.step));
+        if known.all(|known| known.process != process) {
+            node.branches.push(Branch {
+                step,
+                children: Vec::new(),
+            });
+        }
     }
 
     fn end(&mut self) {
@@ -450,10 +498,11 @@ impl Optimal {
         let known = known.chain(std::iter::once(&self.events[first].step));
         let redundant = known
             .into_iter()
-            .any(|step| self.can_begin(step, &rest).is_some());
+            .any(|step| self.can_begin(step, &rest, node.met).is_some());
         if !redundant {
+            let met = node.met;
             let mut branches = std::mem::take(&mut self.path[first].branches);
-            self.insert(&mut branches, &mut rest);
+            self.insert(&mut branches, &mut rest, met);
             self.path[first].branches = branches;
         }
         self.rest = rest;
@@ -461,11 +510,14 @@ impl Optimal {
 
     /// Whether a class of executions that begin with `rest` has one that begins with
     /// this step; if so, where the step is found, or past the end.
-    fn can_begin(&self, step: &Step, rest: &[(u16, bool)]) -> Option<usize> {
+    fn can_begin(&self, step: &Step, rest: &[(u16, bool)], met: u32) -> Option<usize> {
         let of = |index: u16| &self.events[usize::from(index)].step;
         let depends = |step: &Step, (index, moved): (u16, bool)| match moved {
-            true => step.may_depend(of(index), || self.may_wake(index, step.process)),
-            false => step.depends(of(index)),
+            true => {
+                let may_wake = || self.may_wake(index, step.process);
+                step.may_depend_moved(of(index), met, may_wake)
+            }
+            false => step.may_depend(of(index), met),
         };
         let place = rest
             .iter()
@@ -493,10 +545,10 @@ impl Optimal {
         self.wakers == Wakers::Anywhere || self.events.iter().any(registered)
     }
 
-    fn insert(&self, mut branches: &mut Vec<Branch>, rest: &mut Vec<(u16, bool)>) {
+    fn insert(&self, mut branches: &mut Vec<Branch>, rest: &mut Vec<(u16, bool)>, met: u32) {
         loop {
             let found = branches.iter().enumerate().find_map(|(index, branch)| {
-                let place = self.can_begin(&branch.step, rest)?;
+                let place = self.can_begin(&branch.step, rest, met)?;
                 Some((index, place))
             });
             let Some((index, place)) = found else {
@@ -735,9 +787,11 @@ impl Search {
 
     /// Chooses one of the processes that are able, of which there is one at least. The
     /// one that runs is favoured.
-    pub(crate) fn choose(&mut self, able: u32, current: Option<usize>) -> usize {
+    ///
+    /// `met` is how many locks have been met.
+    pub(crate) fn choose(&mut self, able: u32, current: Option<usize>, met: usize) -> usize {
         match self {
-            Self::Optimal(search) => search.choose(able, current),
+            Self::Optimal(search) => search.choose(able, current, met as u32),
             Self::Every(search) => search.choose(able, current),
             Self::Drawn(search) => search.choose(able, current),
         }
@@ -747,6 +801,13 @@ impl Search {
     pub(crate) fn executed(&mut self, next: Next, touches: &Touches) {
         if let Self::Optimal(search) = self {
             search.executed(next, touches);
+        }
+    }
+
+    /// The last step has kept a process from its next step, which could have come before.
+    pub(crate) fn offer(&mut self, process: usize) {
+        if let Self::Optimal(search) = self {
+            search.offer(process);
         }
     }
 

@@ -874,7 +874,7 @@ impl Observer for Probe {
                 });
             let access = Access {
                 lock,
-                reads: passage == Passage::Load,
+                reads: matches!(passage, Passage::Load | Passage::Look),
                 excludes: passage == Passage::With,
             };
             let participant = &mut state.participants[who];
@@ -916,7 +916,7 @@ impl Observer for Probe {
             if state.phase == Phase::Running {
                 drop(state);
                 let changed = match passage {
-                    Passage::Load => false,
+                    Passage::Load | Passage::Look => false,
                     Passage::Update => before != after,
                     Passage::With | Passage::Store => true,
                 };
@@ -934,6 +934,15 @@ impl Observer for Probe {
     fn dropped() {
         if let Some(execution) = Execution::current() {
             execution.state().locks.dropped += 1;
+        }
+    }
+
+    fn gone(address: usize) {
+        if let Some(execution) = Execution::current() {
+            let seen = &mut execution.state().locks.seen;
+            if let Some(lock) = seen.iter_mut().find(|seen| **seen == address) {
+                *lock = 0; // Nothing stands there.
+            }
         }
     }
 }

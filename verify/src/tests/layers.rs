@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// From the bottom to the top.
-const LAYERS: [&str; 12] = [
+const LAYERS: [&str; 13] = [
     "subject",
     "program",
     "execution",
     "judge",
     "report",
     "engine",
+    "model",
     "run",
     "soak",
     "subjects",

@@ -1,0 +1,599 @@
+//! `model`: code that uses primitives, in an ordinary test.
+//!
+//! ```text
+//!   model(set up) ──▶ an execution ──holds──▶ the next ──none is left──▶ verdict
+//!                          │
+//!                          └──fails──▶ fewer preemptions? ──▶ again, with a table ──▶ panic
+//! ```
+
+pub(crate) mod handle;
+pub(crate) mod report;
+pub(crate) mod world;
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use crate::engine::quiet;
+use crate::engine::search::{Search, Wakers};
+use crate::model::handle::{Handle, Sometimes};
+use crate::model::report::{Failure, Kind, ModelReport};
+use crate::model::world::{Ended, Role, SearchOf, task_job, thread_job, world};
+use crate::subject::verdict::Verdict;
+
+/// Runs a test of async code in every order in which its tasks can be run.
+///
+/// `set_up` is called for each execution: it makes what is tested, anew, and
+/// [spawns](Model::spawn) the tasks that use it. They are run with every order of the
+/// sections that primitives consist of, apart from orders that lead to the same, and with
+/// time passing at every moment at which it may. Nothing of the code under test is
+/// changed: it uses `reveille::Mutex` and the others as in production.
+///
+/// # Panics
+///
+/// Panics if an execution fails: if a task never ends, panics, or leaves a waker behind;
+/// or if what the model [expects](Model::expect_complete) does not hold. The message says
+/// who waits for whom, shows the execution as a table, and has the line that runs exactly
+/// this execution again.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use reveille::Mutex;
+/// use reveille_verify::model;
+///
+/// model(|m| {
+///     let counter = Arc::new(Mutex::new(0));
+///     for name in ["alice", "bob"] {
+///         let counter = counter.clone();
+///         m.spawn(name, async move { *counter.lock().await += 1 });
+///     }
+///     m.at_end(move || assert_eq!(*counter.try_lock().unwrap(), 2));
+///     m.expect_complete();
+/// });
+/// ```
+///
+/// See [the documentation of the crate](crate#code-that-uses-primitives) for more.
+#[track_caller]
+pub fn model(set_up: impl Fn(&Model)) {
+    let report = explore_model(set_up);
+    let name = std::thread::current().name().map(str::to_owned);
+    let name = name.filter(|name| name != "main");
+    match report.failure.clone() {
+        None => println!("{}: {report}", name.as_deref().unwrap_or("model")),
+        Some(failure) => {
+            let again = match (&*failure.token, name) {
+                ("", _) => String::new(),
+                (token, Some(name)) => {
+                    format!("\nagain: REVEILLE_REPLAY='{token}' cargo test {name}")
+                }
+                (token, None) => format!("\nagain: REVEILLE_REPLAY='{token}'"),
+            };
+            panic!("{failure}{again}\n{report}");
+        }
+    }
+}
+
+/// As [`model`], and returns what it found instead of panicking.
+pub fn explore_model(set_up: impl Fn(&Model)) -> ModelReport {
+    let begun = Instant::now();
+    let mut exploration = Exploration::new(&set_up);
+    let stall = Arc::new(AtomicU64::new(0));
+    let _watched = Stall::watch(stall.clone());
+    exploration.progress = stall;
+    let mut report = quiet::quietly(|| match std::env::var("REVEILLE_REPLAY") {
+        Ok(token) => exploration.replay(&token),
+        Err(_) => exploration.explore(),
+    });
+    report.time = begun.elapsed();
+    report
+}
+
+/// What is set up for an execution, and how far the model goes.
+pub struct Model {
+    config: Cell<Config>,
+    marks: RefCell<Vec<(String, Sometimes)>>,
+    known_marks: Vec<(String, Sometimes)>,
+    at_end: RefCell<Vec<Box<dyn FnOnce()>>>,
+    /// The tasks that can be cancelled, and where they are, in this execution.
+    cancellable: RefCell<Vec<usize>>,
+    plan: Vec<usize>,
+}
+
+impl std::fmt::Debug for Model {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Model").finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Config {
+    preemptions: Option<usize>,
+    sampled: Option<u64>,
+    every_order: bool,
+    spurious: usize,
+    complete: bool,
+    executions: Option<u64>,
+}
+
+impl Model {
+    /// Spawns a task. It must end in every execution.
+    pub fn spawn(&self, name: &str, future: impl Future<Output = ()> + 'static) {
+        self.task(name, Role::Task, future);
+    }
+
+    /// Spawns a task that may wait for ever: one that serves the others.
+    pub fn spawn_background(&self, name: &str, future: impl Future<Output = ()> + 'static) {
+        self.task(name, Role::Background, future);
+    }
+
+    /// Spawns a task that is also dropped at each of its suspension points: where it is
+    /// pending, before anything that comes afterwards, or after it was woken and before it
+    /// is polled again.
+    pub fn spawn_cancellable(&self, name: &str, future: impl Future<Output = ()> + 'static) {
+        let task = self.task(name, Role::Task, future);
+        let mut cancellable = self.cancellable.borrow_mut();
+        let at = self.plan.get(cancellable.len()).copied();
+        world(|world| world.cancel_at(task, at.filter(|&at| at > 0)));
+        cancellable.push(task);
+    }
+
+    fn task(&self, name: &str, role: Role, future: impl Future<Output = ()> + 'static) -> usize {
+        world(|world| {
+            let job = task_job(world.processes(), Box::pin(future));
+            world.add(name.to_owned(), role, Some(job))
+        })
+    }
+
+    /// Starts a thread, which may block on primitives, by `blocking_lock` and the like or by
+    /// `block_on`. It must end in every execution.
+    pub fn thread(&self, name: &str, body: impl FnOnce() + 'static) {
+        world(|world| {
+            let job = thread_job(world.processes(), Box::new(body));
+            world.add(name.to_owned(), Role::Thread, Some(job));
+        });
+    }
+
+    /// Does something at the end of each execution, when all tasks have ended: asserts what
+    /// must hold then.
+    pub fn at_end(&self, check: impl FnOnce() + 'static) {
+        self.at_end.borrow_mut().push(Box::new(check));
+    }
+
+    /// What tasks spawn other tasks with: an [`Executor`](reveille_executor::Executor).
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        Handle { _private: () }
+    }
+
+    /// Says how something is called in reports: a primitive, or what has it inside.
+    pub fn name<T: ?Sized>(&self, thing: &T, name: &str) {
+        let start = std::ptr::from_ref(thing).addr();
+        world(|world| world.name(start..start + std::mem::size_of_val(thing), name));
+    }
+
+    /// A state that at least one execution must reach. If none does, the model fails and
+    /// names it: a model that never gets to what it is there for shows nothing.
+    pub fn sometimes(&self, what: &str) -> Sometimes {
+        let known = self.known_marks.iter().find(|(name, _)| name == what);
+        let mark = match known {
+            Some((_, mark)) => mark.clone(),
+            None => Sometimes(Arc::new(AtomicBool::new(false))),
+        };
+        self.marks
+            .borrow_mut()
+            .push((what.to_owned(), mark.clone()));
+        mark
+    }
+
+    /// Wakes each task so often besides, at every moment, for no reason: a wake is a hint.
+    pub fn spurious(&self, times: usize) {
+        self.configure(|config| config.spurious = times);
+    }
+
+    /// Runs so many executions, drawn: half of them with each choice at random, half by
+    /// priorities (PCT). For what is too large; the verdict is `sampled`.
+    pub fn sampled(&self, executions: u64) {
+        self.configure(|config| config.sampled = Some(executions));
+    }
+
+    /// Leaves out executions with more preemptions: changes to another task where the one
+    /// that runs could go on. The verdict is `bounded`.
+    pub fn preemptions(&self, most: usize) {
+        self.configure(|config| config.preemptions = Some(most));
+    }
+
+    /// Runs every order of steps, also those that differ by an exchange of steps on
+    /// different primitives. For code whose tasks share something that is no primitive of
+    /// `reveille`: atomics, cells, a `std::sync::Mutex`. The model does not see these, and
+    /// otherwise takes an exchange of steps that use them for no difference.
+    pub fn every_order(&self) {
+        self.configure(|config| config.every_order = true);
+    }
+
+    /// Ends after so many executions: 1,000,000 if nothing is said. If there are more, the
+    /// verdict is `bounded`.
+    pub fn at_most(&self, executions: u64) {
+        self.configure(|config| config.executions = Some(executions));
+    }
+
+    /// Fails the model if its verdict is not `complete`.
+    pub fn expect_complete(&self) {
+        self.configure(|config| config.complete = true);
+    }
+
+    fn configure(&self, set: impl FnOnce(&mut Config)) {
+        let mut config = self.config.get();
+        set(&mut config);
+        self.config.set(config);
+    }
+}
+
+/// How many executions of a model are run if it does not say.
+const MOST_EXECUTIONS: u64 = 1_000_000;
+
+/// How many are run in the search for the same failure with fewer preemptions.
+const MOST_SHRINKING: u64 = 20_000;
+
+/// A model, on its way.
+struct Exploration<'a> {
+    set_up: &'a dyn Fn(&Model),
+    config: Config,
+    marks: Vec<(String, Sometimes)>,
+    report: ModelReport,
+    progress: Arc<AtomicU64>,
+    choices: Vec<u8>,
+    /// How many tasks can be cancelled.
+    cancellable: Vec<usize>,
+}
+
+impl<'a> Exploration<'a> {
+    fn new(set_up: &'a dyn Fn(&Model)) -> Self {
+        Self {
+            set_up,
+            config: Config::default(),
+            marks: Vec::new(),
+            report: ModelReport {
+                verdict: Verdict::Complete,
+                bound: String::new(),
+                executions: 0,
+                repeated: 0,
+                waited: 0,
+                time_passed: 0,
+                cancelled: 0,
+                time: std::time::Duration::ZERO,
+                failure: None,
+            },
+            progress: Arc::default(),
+            choices: Vec::new(),
+            cancellable: Vec::new(),
+        }
+    }
+
+    /// One execution, in which tasks are cancelled as planned.
+    fn run(
+        &mut self,
+        plan: &[usize],
+        traced: bool,
+        search: impl FnOnce(&Config) -> SearchOf,
+    ) -> (Ended, SearchOf) {
+        let model = Model {
+            config: Cell::new(Config::default()),
+            marks: RefCell::default(),
+            known_marks: std::mem::take(&mut self.marks),
+            at_end: RefCell::default(),
+            cancellable: RefCell::default(),
+            plan: plan.to_vec(),
+        };
+        let config = Cell::new(Config::default());
+        let set_up = || {
+            (self.set_up)(&model);
+            let set = model.config.get();
+            if set.spurious > 0 {
+                world(|world| world.add_spurious(set.spurious));
+            }
+            world(|world| world.every_order(set.every_order));
+            config.set(set);
+            model.at_end.take()
+        };
+        let choices = std::mem::take(&mut self.choices);
+        let (mut ended, search) = world::execute(
+            traced,
+            choices,
+            set_up,
+            || search(&config.get()),
+            &self.progress,
+        );
+        self.config = config.get();
+        self.marks = model.marks.take();
+        self.cancellable = model.cancellable.take();
+        if ended.failure.is_none() {
+            self.choices = std::mem::take(&mut ended.choices);
+        }
+        (ended, search)
+    }
+
+    fn count(&mut self, ended: &Ended) {
+        self.report.executions += 1;
+        self.report.waited += u64::from(ended.seen.waited);
+        self.report.time_passed += u64::from(ended.seen.time_passed);
+        self.report.cancelled += u64::from(ended.seen.cancelled);
+    }
+
+    fn explore(mut self) -> ModelReport {
+        let mut exhausted = true;
+        // The places at which tasks are dropped: at first at none.
+        let mut plans = VecDeque::from([Vec::new()]);
+        while let Some(plan) = plans.pop_front() {
+            let (all, most) = self.explore_plan(&plan);
+            exhausted &= all;
+            if self.report.failure.is_some() || !all {
+                break;
+            }
+            // Each task that comes after those that are cancelled already.
+            for (number, &suspensions) in most.iter().enumerate().skip(plan.len()) {
+                for at in 1..=suspensions {
+                    let mut next = plan.clone();
+                    next.resize(number, 0);
+                    next.push(at);
+                    plans.push_back(next);
+                }
+            }
+        }
+        let config = self.config;
+        self.report.verdict = match config.sampled {
+            Some(_) => Verdict::Sampled,
+            None if exhausted && config.preemptions.is_none() => Verdict::Complete,
+            None => Verdict::Bounded,
+        };
+        self.report.bound = match (config.sampled, config.preemptions) {
+            (Some(number), _) => format!("{number} drawn"),
+            (None, Some(1)) => "1 preemption at most".to_owned(),
+            (None, Some(most)) => format!("{most} preemptions at most"),
+            (None, None) if !exhausted => "cut".to_owned(),
+            (None, None) => "every order".to_owned(),
+        };
+        if self.report.failure.is_none() {
+            self.report.failure = self.expectations();
+        }
+        self.report
+    }
+
+    /// What the model as a whole was to be.
+    fn expectations(&self) -> Option<Failure> {
+        let unreached = |(_, mark): &&(String, Sometimes)| !mark.0.load(Ordering::Relaxed);
+        if let Some((what, _)) = self.marks.iter().find(unreached) {
+            return Some(Failure::new(
+                Kind::NeverReached,
+                format!("no execution reached \"{what}\": what depends on it was not tested"),
+            ));
+        }
+        (self.config.complete && self.report.verdict != Verdict::Complete).then(|| {
+            Failure::new(
+                Kind::Incomplete,
+                format!(
+                    "the verdict was to be complete, and is {} ({}): make the model smaller, or \
+                     let it run further by `at_most`",
+                    self.report.verdict, self.report.bound
+                ),
+            )
+        })
+    }
+
+    /// Runs the executions of a plan; returns whether these were all, and how often each
+    /// task that can be cancelled was suspended at most.
+    fn explore_plan(&mut self, plan: &[usize]) -> (bool, Vec<usize>) {
+        let mut most = Vec::new();
+        let mut search = None;
+        let mut drawn = 0;
+        let repeated = self.report.repeated;
+        loop {
+            let found = match &mut search {
+                None => true,
+                Some(SearchOf::Search(search)) => search.begin(),
+                Some(SearchOf::Recorded(_)) => false,
+            };
+            if !found {
+                break;
+            }
+            let (ended, used) = self.run(plan, false, |config| match search.take() {
+                Some(search) => search,
+                None => {
+                    let mut search = search_of(config, drawn);
+                    search.begin();
+                    SearchOf::Search(search)
+                }
+            });
+            self.count(&ended);
+            for (number, &task) in self.cancellable.iter().enumerate() {
+                most.resize(most.len().max(number + 1), 0);
+                most[number] = most[number].max(ended.suspensions[task]);
+            }
+            if let Some(failure) = ended.failure {
+                self.fail(plan, failure, &ended.choices);
+                return (false, most);
+            }
+            let SearchOf::Search(mut used) = used else {
+                unreachable!("it was one");
+            };
+            used.end();
+            if let Some(step) = used.strayed() {
+                self.report.failure = Some(Failure::new(
+                    Kind::NonDeterminism,
+                    format!(
+                        "step {} was not the same when it was run again: the code depends on \
+                         something that is not the order of steps, such as the time of the \
+                         system, an address, a random number, or what an earlier execution left \
+                         in a static",
+                        step + 1
+                    ),
+                ));
+                return (false, most);
+            }
+            let limit = self.config.executions.unwrap_or(MOST_EXECUTIONS);
+            if self.report.executions >= limit {
+                let over = self.config.sampled.is_none() && !used.begin();
+                return (over, most);
+            }
+            if let Some(number) = self.config.sampled {
+                drawn += 1;
+                if drawn == number {
+                    return (true, most);
+                }
+                // Half of them by priorities.
+                if drawn == number / 2 {
+                    search = None;
+                    continue;
+                }
+            }
+            self.report.repeated = repeated + used.repeated();
+            search = Some(SearchOf::Search(used));
+        }
+        (true, most)
+    }
+
+    /// Looks for the same with fewer preemptions, and runs what fails once more for the
+    /// table.
+    fn fail(&mut self, plan: &[usize], failure: Failure, choices: &[u8]) {
+        let mut failing = (failure.kind, choices.to_vec());
+        let mut left = MOST_SHRINKING;
+        if self.config.sampled.is_none() {
+            for preemptions in 0..3 {
+                if let Some(fewer) = self.fewer(plan, failure.kind, preemptions, &mut left) {
+                    failing.1 = fewer;
+                    break;
+                }
+            }
+        }
+        let (_, choices) = failing;
+        let (again, _) = self.run(plan, true, |_| SearchOf::Recorded(choices.clone()));
+        let mut told = again.failure.unwrap_or_else(|| Failure {
+            sentence: format!(
+                "{} (it did not happen again in the same execution: the code depends on \
+                 something that is not the order of steps)",
+                failure.sentence
+            ),
+            ..failure
+        });
+        told.token = token(plan, &choices);
+        self.report.failure = Some(told);
+    }
+
+    fn fewer(
+        &mut self,
+        plan: &[usize],
+        kind: Kind,
+        preemptions: usize,
+        left: &mut u64,
+    ) -> Option<Vec<u8>> {
+        let mut search = Search::every(Some(preemptions));
+        while *left > 0 && search.begin() {
+            *left -= 1;
+            let (ended, used) = self.run(plan, false, |_| SearchOf::Search(search));
+            if ended.failure.is_some_and(|failure| failure.kind == kind) {
+                return Some(ended.choices);
+            }
+            let SearchOf::Search(used) = used else {
+                unreachable!("it was one");
+            };
+            search = used;
+        }
+        None
+    }
+
+    fn replay(mut self, token: &str) -> ModelReport {
+        let Some((plan, choices)) = parse(token) else {
+            self.report.failure = Some(Failure::new(
+                Kind::NonDeterminism,
+                format!("REVEILLE_REPLAY='{token}' is damaged: copy it whole, as it was printed"),
+            ));
+            return self.report;
+        };
+        let (ended, _) = self.run(&plan, true, |_| SearchOf::Recorded(choices));
+        self.count(&ended);
+        self.report.verdict = Verdict::Bounded;
+        self.report.bound = "one execution, run again".to_owned();
+        self.report.failure = ended.failure;
+        self.report
+    }
+}
+
+fn search_of(config: &Config, drawn: u64) -> Search {
+    match config {
+        Config {
+            sampled: Some(_), ..
+        } if drawn == 0 => Search::random(0),
+        Config {
+            sampled: Some(_), ..
+        } => Search::pct(0, 3),
+        Config {
+            preemptions: None,
+            every_order: false,
+            ..
+        } => Search::optimal(Wakers::Anywhere),
+        Config { preemptions, .. } => Search::every(*preemptions),
+    }
+}
+
+/// An execution as a word: where tasks are dropped, and who was chosen each time.
+fn token(plan: &[usize], choices: &[u8]) -> String {
+    let plan: Vec<String> = plan.iter().map(ToString::to_string).collect();
+    let digit = |&choice: &u8| char::from_digit(u32::from(choice), 36).unwrap_or('?');
+    let choices: String = choices.iter().map(digit).collect();
+    format!("{}-{choices}", plan.join("."))
+}
+
+fn parse(token: &str) -> Option<(Vec<usize>, Vec<u8>)> {
+    let (plan, choices) = token.split_once('-')?;
+    let plan = plan.split('.').filter(|part| !part.is_empty());
+    let plan = plan.map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    let choice = |digit: char| digit.to_digit(32).and_then(|d| u8::try_from(d).ok());
+    let choices = choices.chars().map(choice).collect::<Option<_>>()?;
+    Some((plan, choices))
+}
+
+/// Names a model in which nothing moves: some code blocks the thread.
+struct Stall(Arc<AtomicBool>);
+
+impl Stall {
+    fn watch(progress: Arc<AtomicU64>) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let ended = over.clone();
+        let name = std::thread::current().name().unwrap_or("model").to_owned();
+        let watch = move || {
+            let (mut last, mut since, mut named) = (0, Instant::now(), false);
+            while !ended.load(Ordering::Relaxed) {
+                std::thread::park_timeout(std::time::Duration::from_millis(500));
+                let now = progress.load(Ordering::Relaxed);
+                if now != last {
+                    (last, since, named) = (now, Instant::now(), false);
+                }
+                if since.elapsed().as_secs() >= 5 && !named {
+                    named = true;
+                    eprintln!(
+                        "{name}: a step of a task has taken 5 s. It blocks the thread: by a \
+                         std::sync::Mutex that another task holds across an await, a real sleep, \
+                         or a loop that waits for another task"
+                    );
+                }
+            }
+        };
+        drop(
+            std::thread::Builder::new()
+                .name("reveille-model".into())
+                .spawn(watch),
+        );
+        Self(over)
+    }
+}
+
+impl Drop for Stall {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

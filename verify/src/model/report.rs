@@ -1,0 +1,228 @@
+//! What a model says: what went wrong, and how far it looked.
+
+use std::fmt;
+use std::fmt::Write as _;
+use std::panic::Location;
+
+use comfy_table::{ContentArrangement, Table, presets};
+use indicatif::HumanCount;
+use reveille::time::{Duration, Instant};
+
+use crate::subject::verdict::Verdict;
+
+/// What a model finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Tasks wait for each other in a circle.
+    Deadlock,
+    /// A task waits for what is there, or was: nothing is left that would wake it.
+    LostWakeUp,
+    /// A task waits, and its waker was dropped without having been called.
+    NeverWoken,
+    /// A task or a thread has panicked.
+    Panic,
+    /// What [`at_end`](super::Model::at_end) checks does not hold.
+    AtEnd,
+    /// A waker has outlived everything.
+    Leak,
+    /// An execution does not end.
+    Livelock,
+    /// The same order of steps does not do the same.
+    NonDeterminism,
+    /// A mark of [`sometimes`](super::Model::sometimes) was never reached.
+    NeverReached,
+    /// The verdict is not `complete`, and was to be.
+    Incomplete,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Deadlock => "deadlock",
+            Self::LostWakeUp => "lost wake-up",
+            Self::NeverWoken => "never woken",
+            Self::Panic => "panic",
+            Self::AtEnd => "wrong at the end",
+            Self::Leak => "leak",
+            Self::Livelock => "livelock",
+            Self::NonDeterminism => "non-determinism",
+            Self::NeverReached => "never reached",
+            Self::Incomplete => "incomplete",
+        })
+    }
+}
+
+/// How a model fails.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The kind of failure.
+    pub kind: Kind,
+    /// What went wrong: a sentence, and below it who waits for whom.
+    pub sentence: String,
+    /// What `REVEILLE_REPLAY` is set to to run this execution again; empty if it is not of
+    /// one execution.
+    pub token: String,
+    pub(crate) names: Vec<String>,
+    pub(crate) trace: Vec<Event>,
+}
+
+impl Failure {
+    pub(crate) const fn new(kind: Kind, sentence: String) -> Self {
+        Self {
+            kind,
+            sentence,
+            token: String::new(),
+            names: Vec::new(),
+            trace: Vec::new(),
+        }
+    }
+
+    /// The execution as a table: a column a task, a row an event.
+    #[must_use]
+    pub fn table(&self) -> String {
+        // Who does nothing has no column.
+        let acts = |number: usize| self.trace.iter().any(|event| event.process == Some(number));
+        let columns: Vec<usize> = (0..self.names.len()).filter(|&n| acts(n)).collect();
+        let mut table = Table::new();
+        table
+            .load_style(presets::UTF8_BORDERS_ONLY)
+            .set_content_arrangement(ContentArrangement::Disabled);
+        let mut header = vec![String::new()];
+        header.extend(columns.iter().map(|&number| self.names[number].clone()));
+        table.set_header(header);
+        for (number, event) in self.trace.iter().enumerate() {
+            let mut row = vec![String::new(); columns.len() + 1];
+            row[0] = (number + 1).to_string();
+            let column = columns.iter().position(|&c| Some(c) == event.process);
+            if let Some(column) = column {
+                row[column + 1] = event.what.text();
+            }
+            table.add_row(row);
+        }
+        table.to_string()
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind, self.sentence)?;
+        if !self.trace.is_empty() {
+            write!(f, "\n{}", self.table())?;
+        }
+        Ok(())
+    }
+}
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub(crate) struct Event {
+    pub(crate) process: Option<usize>,
+    pub(crate) what: What,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    Polls,
+    Pending,
+    Dropped,
+    Aborted,
+    Ends,
+    Panics(String),
+    Section {
+        lock: String,
+        changed: bool,
+        place: Option<&'static Location<'static>>,
+    },
+    Took {
+        lock: String,
+        place: &'static Location<'static>,
+    },
+    Wakes(String),
+    Time(Instant),
+}
+
+impl What {
+    fn text(&self) -> String {
+        let mut text = String::new();
+        let written = match self {
+            Self::Polls => write!(text, "poll"),
+            Self::Pending => write!(text, "pending"),
+            Self::Dropped => write!(text, "dropped while it waits"),
+            Self::Aborted => write!(text, "dropped: aborted"),
+            Self::Ends => write!(text, "end"),
+            Self::Panics(what) => write!(text, "PANIC: {what}"),
+            Self::Section {
+                lock,
+                changed,
+                place,
+            } => {
+                let verb = if *changed { "section on" } else { "look at" };
+                match place {
+                    Some(place) => {
+                        write!(text, "  {verb} {lock}: queued by {}", short(place))
+                    }
+                    None => write!(text, "  {verb} {lock}"),
+                }
+            }
+            Self::Took { lock, place } => write!(text, "  took {lock} at {}", short(place)),
+            Self::Wakes(who) => write!(text, "  WAKE {who}"),
+            Self::Time(now) => {
+                let day = Duration::from_secs(86_400);
+                write!(
+                    text,
+                    "it is {:?} later",
+                    now.since_origin().saturating_sub(day)
+                )
+            }
+        };
+        written.expect("writing to a string does not fail");
+        text
+    }
+}
+
+/// A place by its file alone: rows are narrow.
+fn short(place: &Location<'_>) -> String {
+    let file = place.file().rsplit(['/', '\\']).next().unwrap_or_default();
+    format!("{file}:{}", place.line())
+}
+
+/// What a model has covered, and what it found.
+#[derive(Clone, Debug)]
+pub struct ModelReport {
+    /// How much was covered.
+    pub verdict: Verdict,
+    /// Within which bound.
+    pub bound: String,
+    /// How many executions were run.
+    pub executions: u64,
+    /// How many of them were equivalent to an earlier one.
+    pub repeated: u64,
+    /// In how many something waited.
+    pub waited: u64,
+    /// In how many time passed.
+    pub time_passed: u64,
+    /// In how many a task was dropped while it waited.
+    pub cancelled: u64,
+    /// How long it took.
+    pub time: std::time::Duration,
+    /// What went wrong.
+    pub failure: Option<Failure>,
+}
+
+impl fmt::Display for ModelReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.time.as_secs_f64();
+        write!(
+            f,
+            "{} ({}): {} executions in {seconds:.2} s, {:.1} µs each; something waited in {}, \
+             time passed in {}, a task was dropped in {}",
+            self.verdict,
+            self.bound,
+            HumanCount(self.executions),
+            seconds * 1e6 / self.executions.max(1) as f64,
+            HumanCount(self.waited),
+            HumanCount(self.time_passed),
+            HumanCount(self.cancelled),
+        )
+    }
+}

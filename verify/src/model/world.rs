@@ -1,0 +1,1050 @@
+//! The world of a model: its processes, and what they do in one execution.
+//!
+//! ```text
+//!   new ──▶ running ──a section is near──▶ poised ──chosen, the lock is free──▶ running
+//!              │ │
+//!              │ └─pending, parked──▶ waiting ──woken──▶ running
+//!              └─ready, returned──▶ done
+//! ```
+//!
+//! A *process* is a task or a thread of the model, on a fiber; or the clock, which goes on
+//! to the next deadline; or what wakes a task for no reason. The search is asked only when
+//! each of them is poised, waits or is done. A wake that comes before the poll has entered
+//! its first section merges with the one that led to it.
+//!
+//! Everything stands in a thread-local, which [`Watch`] finds: the primitives know of no
+//! model.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, panic_any};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::Context;
+
+use reveille::backend::{Hooks, Passage, Watcher, hooked, watch};
+use reveille::protocol::Bits;
+use reveille::time::{Advance, Duration, Instant, VirtualClock};
+
+use crate::engine::fiber::{self, Fiber, Job, Pause};
+use crate::engine::quiet;
+use crate::engine::search::{MOST, Next, Search, Touch, Touches};
+use crate::execution::panic_text;
+use crate::model::report::{Event, Failure, Kind, What};
+
+/// A section that a process is about to enter.
+#[derive(Clone, Copy)]
+struct Access {
+    /// The lock, by the order in which locks were met in this execution.
+    lock: usize,
+    passage: Passage,
+}
+
+/// What a process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Task,
+    /// A task that may wait for ever.
+    Background,
+    Thread,
+    /// Time passes.
+    Clock,
+    /// Wakes a task that often for no reason.
+    Spurious {
+        task: usize,
+        left: usize,
+    },
+}
+
+struct Process {
+    name: String,
+    role: Role,
+    /// What it runs, before it has begun.
+    job: Option<Job>,
+    poised: Option<Access>,
+    /// On which of its sleeps it waits.
+    waiting: Option<usize>,
+    /// The waker of the task, and then one for each time that it blocks its thread.
+    sleeps: Vec<bool>,
+    /// It goes on for a wake of that sleep, and has not entered a section since.
+    starting: Option<usize>,
+    /// It has woken itself, and lets others go first.
+    yielded: bool,
+    done: bool,
+    /// It was made by another process, and has not run.
+    newborn: bool,
+    cancelled: bool,
+    /// How often it has been suspended at an `await`.
+    suspensions: usize,
+    /// The suspension at which it is to be dropped.
+    cancel_at: Option<usize>,
+    /// The last lock that it had a section on, and the place of the call that queued it.
+    last: Option<(usize, Option<&'static Location<'static>>)>,
+    waker: Weak<TaskHooks>,
+}
+
+/// What a process has taken of a primitive, and where.
+struct Taken {
+    primitive: usize,
+    lock: usize,
+    process: usize,
+    place: &'static Location<'static>,
+}
+
+/// One execution.
+pub(crate) struct World {
+    epoch: u64,
+    processes: Vec<Process>,
+    running: Option<usize>,
+    /// The process that runs is one without a fiber.
+    bare: bool,
+    /// The addresses of locks, by the order in which they were met; none for those that
+    /// are gone.
+    locks: Vec<Option<usize>>,
+    /// Where things with names stand.
+    names: Vec<(std::ops::Range<usize>, String)>,
+    /// The names of locks that have been seen to stand in one.
+    named: Vec<Option<String>>,
+    held: Vec<(usize, usize)>,
+    taken: Vec<Taken>,
+    touches: Touches,
+    torn: bool,
+    /// Each poll begins with a choice of its own.
+    every_order: bool,
+    clock: VirtualClock,
+    choices: Vec<u8>,
+    trace: Option<Vec<Event>>,
+    failure: Option<Failure>,
+    pub(crate) seen: Seen,
+}
+
+/// What an execution was like.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) waited: bool,
+    pub(crate) time_passed: bool,
+    pub(crate) cancelled: bool,
+}
+
+thread_local! {
+    static WORLD: RefCell<Option<World>> = const { RefCell::new(None) };
+}
+
+/// How many executions there have been in the process: wakers of others do nothing.
+static EPOCHS: AtomicU64 = AtomicU64::new(0);
+
+/// A waker of a model was called on a thread that is not the model's.
+static ELSEWHERE: AtomicBool = AtomicBool::new(false);
+
+/// Does something with the world of this thread.
+///
+/// # Panics
+///
+/// Panics if no model runs on it.
+pub(crate) fn world<R>(f: impl FnOnce(&mut World) -> R) -> R {
+    try_world(f).expect("this is for code that a model runs, on the thread of the model")
+}
+
+fn try_world<R>(f: impl FnOnce(&mut World) -> R) -> Option<R> {
+    let found = WORLD.try_with(|world| world.borrow_mut().as_mut().map(f));
+    found.ok().flatten()
+}
+
+/// Unwinds a process whose execution is over.
+struct Torn;
+
+impl World {
+    fn touch(&mut self, touch: Touch) {
+        self.touches.push(touch);
+    }
+
+    fn log(&mut self, process: Option<usize>, what: impl FnOnce(&mut Self) -> What) {
+        if self.trace.is_some() {
+            let what = what(self);
+            let trace = self.trace.as_mut().expect("looked above");
+            trace.push(Event { process, what });
+        }
+    }
+
+    /// The lock at an address.
+    fn lock(&mut self, address: usize) -> usize {
+        if let Some(known) = self.locks.iter().rposition(|&lock| lock == Some(address)) {
+            return known;
+        }
+        let name = self
+            .names
+            .iter()
+            .find(|(range, _)| range.contains(&address));
+        self.named.push(name.map(|(_, name)| name.clone()));
+        self.locks.push(Some(address));
+        self.locks.len() - 1
+    }
+
+    /// A lock, for people.
+    fn lock_name(&self, lock: usize) -> String {
+        match &self.named[lock] {
+            Some(name) => format!("`{name}`"),
+            None => format!("lock {lock}"),
+        }
+    }
+
+    fn is_free(&self, lock: usize) -> bool {
+        self.held.iter().all(|&(held, _)| held != lock)
+    }
+
+    fn fail(&mut self, kind: Kind, sentence: String) {
+        if self.failure.is_none() {
+            self.failure = Some(Failure::new(kind, sentence));
+        }
+    }
+
+    /// The number of a sleep among those of all processes.
+    fn sleep(process: usize, sleep: usize) -> usize {
+        sleep * MOST + process
+    }
+
+    fn wake(&mut self, process: usize, sleep: usize) {
+        self.touch(Touch::wake(Self::sleep(process, sleep)));
+        let by = self.running;
+        let name = self.processes[process].name.clone();
+        self.log(by, |_| What::Wakes(name));
+        let woken = &mut self.processes[process];
+        if woken.done || woken.starting == Some(sleep) {
+            return;
+        }
+        woken.sleeps[sleep] = true;
+        woken.yielded = by == Some(process) && sleep == 0;
+    }
+
+    /// A new process, which runs a job that marks its end.
+    pub(crate) fn add(&mut self, name: String, role: Role, job: Option<Job>) -> usize {
+        let number = self.processes.len();
+        assert!(
+            number < MOST,
+            "a model has {MOST} tasks, threads and clocks at most: split it"
+        );
+        self.touch(Touch::birth(number));
+        self.processes.push(Process {
+            name,
+            role,
+            job,
+            poised: None,
+            waiting: None,
+            sleeps: vec![false],
+            starting: None,
+            yielded: false,
+            done: false,
+            newborn: self.running.is_some(),
+            cancelled: false,
+            suspensions: 0,
+            cancel_at: None,
+            last: None,
+            waker: Weak::new(),
+        });
+        number
+    }
+
+    pub(crate) fn cancel_at(&mut self, process: usize, suspension: Option<usize>) {
+        self.processes[process].cancel_at = suspension;
+    }
+
+    pub(crate) fn name(&mut self, range: std::ops::Range<usize>, name: &str) {
+        self.names.push((range, name.to_owned()));
+    }
+
+    /// Has each poll begin with a choice of its own.
+    pub(crate) fn every_order(&mut self, every_order: bool) {
+        self.every_order = every_order;
+    }
+
+    /// Wakes a task.
+    pub(crate) fn wake_task(&mut self, process: usize) {
+        self.wake(process, 0);
+    }
+
+    /// A task was dropped instead of polled.
+    pub(crate) fn aborted(&mut self, process: usize) {
+        self.processes[process].cancelled = true;
+        self.log(Some(process), |_| What::Aborted);
+    }
+
+    pub(crate) fn is_done(&self, process: usize) -> bool {
+        self.processes[process].done
+    }
+
+    pub(crate) fn processes(&self) -> usize {
+        self.processes.len()
+    }
+
+    /// Those that are still to be made for processes so far.
+    pub(crate) fn add_spurious(&mut self, often: usize) {
+        for task in 0..self.processes.len() {
+            if matches!(self.processes[task].role, Role::Task | Role::Background) {
+                let name = format!("wakes {}", self.processes[task].name);
+                self.add(name, Role::Spurious { task, left: often }, None);
+            }
+        }
+    }
+}
+
+/// The waker of a task.
+struct TaskHooks {
+    process: usize,
+    epoch: u64,
+}
+
+impl Hooks for TaskHooks {
+    fn cloned(&self) {}
+
+    fn woken(&self) {
+        let here = try_world(|world| {
+            if world.epoch == self.epoch {
+                world.wake(self.process, 0);
+            }
+        });
+        if here.is_none() {
+            ELSEWHERE.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn dropped(&self) {}
+}
+
+/// What the primitives ask before each section.
+pub(crate) struct Watch;
+
+impl Watcher for Watch {
+    fn approach(&self, address: usize, passage: Passage) {
+        let Some(running) = try_world(|world| world.running).flatten() else {
+            return;
+        };
+        let (access, bare) = world(|world| {
+            let lock = world.lock(address);
+            let access = Access { lock, passage };
+            (access, world.bare)
+        });
+        if !bare {
+            await_choice(running, access);
+        }
+        world(|world| {
+            world.processes[running].poised = None;
+            let excludes = passage == Passage::With;
+            if excludes {
+                world.held.push((access.lock, running));
+            }
+            world.touch(Touch::lock(access.lock, excludes));
+            if let Some(sleep) = world.processes[running].starting.take() {
+                world.touch(Touch::start(World::sleep(running, sleep)));
+            }
+            world.processes[running].last = Some((access.lock, None));
+        });
+    }
+
+    fn enter(&self, _: usize) {}
+
+    fn leave(&self, address: usize, passage: Passage, before: Bits, after: Bits) {
+        try_world(|world| {
+            let lock = world.lock(address);
+            let Some(running) = world.running else {
+                return;
+            };
+            if let Some(place) = world.held.iter().rposition(|&held| held == (lock, running)) {
+                world.held.remove(place);
+            }
+            let changed = match passage {
+                Passage::Load | Passage::Look => false,
+                Passage::Update => before != after,
+                Passage::With | Passage::Store => true,
+            };
+            if changed {
+                world.touch(Touch::lock(lock, true));
+            }
+            let place = world.processes[running].last.and_then(|(_, place)| place);
+            world.log(Some(running), |world| What::Section {
+                lock: world.lock_name(lock),
+                changed,
+                place,
+            });
+        });
+    }
+
+    fn dropped(&self, address: usize) {
+        try_world(|world| {
+            let known = world.locks.iter_mut().rev();
+            if let Some(lock) = known.into_iter().find(|lock| **lock == Some(address)) {
+                *lock = None;
+            }
+        });
+    }
+
+    fn parker(&self) -> usize {
+        world(|world| {
+            let running = world.running.expect("a process of the model blocks");
+            let sleeps = &mut world.processes[running].sleeps;
+            sleeps.push(false);
+            World::sleep(running, sleeps.len() - 1)
+        })
+    }
+
+    fn park(&self, parker: usize) {
+        wait(parker % MOST, parker / MOST);
+    }
+
+    fn unpark(&self, parker: usize) {
+        try_world(|world| {
+            if parker % MOST < world.processes.len() {
+                world.wake(parker % MOST, parker / MOST);
+            }
+        });
+    }
+
+    fn queues(&self, place: &'static Location<'static>) {
+        try_world(|world| {
+            if let Some(running) = world.running
+                && let Some((_, at)) = &mut world.processes[running].last
+            {
+                *at = Some(place);
+            }
+        });
+    }
+
+    fn took(&self, primitive: usize, place: &'static Location<'static>) {
+        try_world(|world| {
+            if let Some(running) = world.running
+                && let Some((lock, _)) = world.processes[running].last
+            {
+                world.taken.push(Taken {
+                    primitive,
+                    lock,
+                    process: running,
+                    place,
+                });
+                world.log(Some(running), |world| What::Took {
+                    lock: world.lock_name(lock),
+                    place,
+                });
+            }
+        });
+    }
+
+    fn gave(&self, primitive: usize) {
+        try_world(|world| {
+            let running = world.running;
+            let of = |taken: &Taken| taken.primitive == primitive;
+            let own = |taken: &Taken| of(taken) && Some(taken.process) == running;
+            let place = world.taken.iter().rposition(own);
+            if let Some(place) = place.or_else(|| world.taken.iter().rposition(of)) {
+                world.taken.remove(place);
+            }
+        });
+    }
+}
+
+/// Suspends the process that is about to enter a section, until it is chosen and the lock
+/// is free.
+fn await_choice(running: usize, access: Access) {
+    loop {
+        let (free, torn) = world(|world| (world.is_free(access.lock), world.torn));
+        // Whoever unwinds goes on: the panic is the thread's, and all fibers are on it.
+        let unwinding = std::thread::panicking();
+        if torn && !unwinding {
+            panic_any(Torn);
+        }
+        if unwinding && free {
+            break;
+        }
+        world(|world| world.processes[running].poised = Some(access));
+        fiber::suspend();
+        if world(|world| world.processes[running].poised.is_none() && !world.torn) {
+            break;
+        }
+    }
+}
+
+static WATCH: Watch = Watch;
+
+/// Suspends the process that runs until its sleep is ended.
+fn wait(process: usize, sleep: usize) {
+    world(|world| {
+        if let Some(unused) = world.processes[process].starting.take() {
+            world.touch(Touch::start(World::sleep(process, unused)));
+        }
+    });
+    loop {
+        let (woken, torn) = world(|world| {
+            world.seen.waited = true;
+            let (torn, every_order) = (world.torn, world.every_order);
+            let this = &mut world.processes[process];
+            if torn || this.waiting.is_none() || !this.sleeps[sleep] {
+                this.waiting = Some(sleep);
+                return (false, torn);
+            }
+            // It has been suspended, and is to go on.
+            this.sleeps[sleep] = false;
+            this.waiting = None;
+            if std::mem::take(&mut this.yielded) || every_order {
+                world.touch(Touch::start(World::sleep(process, sleep)));
+            } else {
+                this.starting = Some(sleep);
+            }
+            (true, false)
+        });
+        if torn && !std::thread::panicking() {
+            panic_any(Torn);
+        }
+        if woken || torn {
+            return;
+        }
+        fiber::suspend();
+    }
+}
+
+/// What a task runs on its fiber.
+pub(crate) fn task_job(process: usize, future: Pin<Box<dyn Future<Output = ()>>>) -> Job {
+    Box::new(move || {
+        let ended = catch_unwind(AssertUnwindSafe(|| run_task(process, future)));
+        end(process, ended);
+    })
+}
+
+/// What a thread runs on its fiber.
+pub(crate) fn thread_job(process: usize, body: Box<dyn FnOnce()>) -> Job {
+    Box::new(move || {
+        let ended = catch_unwind(AssertUnwindSafe(body));
+        end(process, ended);
+    })
+}
+
+fn run_task(process: usize, mut future: Pin<Box<dyn Future<Output = ()>>>) {
+    let hooks = world(|world| {
+        let hooks = Arc::new(TaskHooks {
+            process,
+            epoch: world.epoch,
+        });
+        world.processes[process].waker = Arc::downgrade(&hooks);
+        hooks
+    });
+    let waker = hooked(hooks);
+    let mut cx = Context::from_waker(&waker);
+    loop {
+        world(|world| world.log(Some(process), |_| What::Polls));
+        if future.as_mut().poll(&mut cx).is_ready() {
+            break;
+        }
+        let dropped = world(|world| {
+            let this = &mut world.processes[process];
+            this.suspensions += 1;
+            let dropped = this.cancel_at == Some(this.suspensions);
+            this.cancelled |= dropped;
+            world.seen.cancelled |= dropped;
+            world.log(Some(process), |_| match dropped {
+                true => What::Dropped,
+                false => What::Pending,
+            });
+            dropped
+        });
+        if dropped {
+            break;
+        }
+        wait(process, 0);
+    }
+    drop(future);
+}
+
+fn end(process: usize, ended: Result<(), Box<dyn Any + Send>>) {
+    let place = quiet::last_panic();
+    world(|world| {
+        let this = &mut world.processes[process];
+        this.done = true;
+        this.poised = None;
+        this.waiting = None;
+        match ended {
+            Ok(()) => world.log(Some(process), |_| What::Ends),
+            Err(panic) if panic.is::<Torn>() => {}
+            Err(panic) => {
+                let name = &this.name;
+                let text = panic_text(&*panic);
+                let at = place.map_or_else(String::new, |place| format!(", at {place}"));
+                let sentence = format!("{name} panics: {text}{at}");
+                world.log(Some(process), |_| What::Panics(text));
+                world.fail(Kind::Panic, sentence);
+            }
+        }
+    });
+}
+
+/// The most steps of an execution.
+const MOST_STEPS: usize = 10_000;
+
+/// What came of an execution.
+pub(crate) struct Ended {
+    pub(crate) failure: Option<Failure>,
+    pub(crate) seen: Seen,
+    pub(crate) choices: Vec<u8>,
+    /// How often each of the first processes was suspended.
+    pub(crate) suspensions: Vec<usize>,
+}
+
+/// Sets an execution up, runs it as the search says, and looks at how it ended.
+///
+/// `set_up` makes the processes, and returns what is to be done at the end.
+pub(crate) fn execute(
+    traced: bool,
+    mut choices: Vec<u8>,
+    set_up: impl FnOnce() -> Vec<Box<dyn FnOnce()>>,
+    search: impl FnOnce() -> SearchOf,
+    progress: &AtomicU64,
+) -> (Ended, SearchOf) {
+    let epoch = EPOCHS.fetch_add(1, Ordering::Relaxed);
+    let day = Duration::from_secs(86_400);
+    let clock = VirtualClock::starting_at(Instant::ORIGIN + day, Advance::ByHand);
+    let entered = clock.timers().enter();
+    let before = WORLD.replace(Some(World {
+        epoch,
+        processes: Vec::new(),
+        running: None,
+        bare: false,
+        locks: Vec::new(),
+        names: Vec::new(),
+        named: Vec::new(),
+        held: Vec::new(),
+        taken: Vec::new(),
+        touches: Touches::NONE,
+        torn: false,
+        every_order: false,
+        clock: clock.clone(),
+        choices: {
+            choices.clear();
+            choices
+        },
+        trace: traced.then(Vec::new),
+        failure: None,
+        seen: Seen::default(),
+    }));
+    assert!(before.is_none(), "a model runs within another: it cannot");
+    let watched = watch(Some(&WATCH));
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        let at_end = set_up();
+        let mut search = search();
+        let mut run = Running::default();
+        world(|world| world.add("the clock".to_owned(), Role::Clock, None));
+        run.go(&mut search, progress);
+        if world(|world| world.failure.is_none()) {
+            run.look_at_the_end();
+        }
+        run.tear();
+        if world(|world| world.failure.is_none()) {
+            for check in at_end {
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(check)) {
+                    let text = panic_text(&*panic);
+                    let at =
+                        quiet::last_panic().map_or_else(String::new, |at| format!(", at {at}"));
+                    world(|world| world.fail(Kind::AtEnd, format!("at the end: {text}{at}")));
+                }
+            }
+        }
+        search
+    }));
+    watch(watched);
+    drop(entered);
+    let world = WORLD.take().expect("set above");
+    drop(clock);
+    let World {
+        processes,
+        trace,
+        mut failure,
+        seen,
+        choices,
+        ..
+    } = world;
+    let search = result.unwrap_or_else(|panic| {
+        let text = panic_text(&*panic);
+        let at = quiet::last_panic().map_or_else(String::new, |at| format!(", at {at}"));
+        failure = Some(Failure::new(
+            Kind::Panic,
+            format!("the set-up panics: {text}{at}"),
+        ));
+        SearchOf::Recorded(Vec::new())
+    });
+    // What has outlived everything.
+    let leaked = processes
+        .iter()
+        .find(|process| process.waker.strong_count() > 0);
+    if let (None, Some(leaked)) = (&failure, leaked) {
+        failure = Some(Failure::new(
+            Kind::Leak,
+            format!(
+                "the waker of {} is still held after everything was dropped",
+                leaked.name
+            ),
+        ));
+    }
+    if let Some(failure) = &mut failure {
+        failure.names = processes
+            .iter()
+            .map(|process| process.name.clone())
+            .collect();
+        failure.trace = trace.unwrap_or_default();
+    }
+    let suspensions = processes
+        .iter()
+        .map(|process| process.suspensions)
+        .collect();
+    let ended = Ended {
+        failure,
+        seen,
+        choices,
+        suspensions,
+    };
+    (ended, search)
+}
+
+/// Where choices come from.
+pub(crate) enum SearchOf {
+    Search(Search),
+    /// From an execution that is to be run again.
+    Recorded(Vec<u8>),
+}
+
+impl SearchOf {
+    fn choose(&mut self, able: u32, current: Option<usize>, step: usize) -> usize {
+        match self {
+            Self::Search(search) => {
+                let met = world(|world| world.locks.len());
+                search.choose(able, current, met)
+            }
+            Self::Recorded(choices) => match choices.get(step) {
+                Some(&choice) if able >> choice & 1 == 1 => usize::from(choice),
+                _ => able.trailing_zeros() as usize,
+            },
+        }
+    }
+}
+
+/// The fibers of the processes.
+#[derive(Default)]
+struct Running {
+    fibers: Vec<Option<Fiber>>,
+}
+
+impl Running {
+    fn go(&mut self, search: &mut SearchOf, progress: &AtomicU64) {
+        let mut current = None;
+        let mut timed_before = None;
+        for step in 0.. {
+            self.settle();
+            let (able, timed) = Self::able();
+            if let (SearchOf::Search(search), Some(clock), None) =
+                (&mut *search, timed_before, timed)
+                && current != Some(clock)
+            {
+                // What would have been next for the clock is gone: it could have come before.
+                search.offer(clock);
+            }
+            timed_before = timed;
+            if able == 0 || world(|world| world.failure.is_some()) {
+                return;
+            }
+            if step == MOST_STEPS {
+                world(|world| {
+                    let last = world.choices.last().copied().unwrap_or_default();
+                    let name = &world.processes[usize::from(last)].name;
+                    let sentence = format!(
+                        "the execution has taken {MOST_STEPS} steps and does not end: {name} took \
+                         the last of them"
+                    );
+                    world.fail(Kind::Livelock, sentence);
+                });
+                return;
+            }
+            progress.fetch_add(1, Ordering::Relaxed);
+            let chosen = search.choose(able, current, step);
+            current = Some(chosen);
+            let changes = self.step(chosen);
+            self.settle();
+            let touches = world(|world| {
+                world
+                    .choices
+                    .push(u8::try_from(chosen).expect("there are not as many"));
+                std::mem::replace(&mut world.touches, Touches::NONE)
+            });
+            if let SearchOf::Search(search) = search {
+                let next = Next {
+                    process: chosen,
+                    changes,
+                };
+                search.executed(next, &touches);
+            }
+        }
+    }
+
+    /// Those that can be chosen, and the clock, if it is one of them.
+    fn able() -> (u32, Option<usize>) {
+        let before = watch(None);
+        let deadline = world(|world| world.clock.clone()).timers().next_deadline();
+        watch(before);
+        world(|world| {
+            let (mut able, mut yielded, mut clock) = (0_u32, 0_u32, None);
+            for (number, process) in world.processes.iter().enumerate() {
+                if process.done {
+                    continue;
+                }
+                let can = match (process.role, process.poised) {
+                    (Role::Clock, _) => {
+                        clock = deadline.is_some().then_some(number);
+                        deadline.is_some()
+                    }
+                    (Role::Spurious { left, .. }, _) => left > 0,
+                    (_, Some(access)) => world.is_free(access.lock),
+                    _ => {
+                        let woken = process.waiting.is_some_and(|sleep| process.sleeps[sleep]);
+                        process.job.is_some() || woken
+                    }
+                };
+                match process.yielded && process.waiting.is_some() {
+                    true => yielded |= u32::from(can) << number,
+                    false => able |= u32::from(can) << number,
+                }
+            }
+            let able = if able == 0 { yielded } else { able };
+            (able, clock)
+        })
+    }
+
+    /// A step of a process; returns whether another in its place could change something.
+    fn step(&mut self, chosen: usize) -> bool {
+        let (role, changes) = world(|world| {
+            world.touches = Touches::NONE;
+            for (number, process) in world.processes.iter_mut().enumerate() {
+                process.yielded &= number == chosen;
+            }
+            let process = &mut world.processes[chosen];
+            let newborn = std::mem::take(&mut process.newborn);
+            let access = process.poised.take();
+            let role = process.role;
+            if newborn {
+                world.touch(Touch::birth(chosen));
+            }
+            (
+                role,
+                access.is_none_or(|a| !matches!(a.passage, Passage::Load | Passage::Look)),
+            )
+        });
+        match role {
+            Role::Clock => bare(chosen, || {
+                let clock = world(|world| {
+                    world.seen.time_passed = true;
+                    world.clock.clone()
+                });
+                clock.advance_to_next();
+                let now = clock.now();
+                world(|world| world.log(Some(chosen), |_| What::Time(now)));
+            }),
+            Role::Spurious { task, left } => bare(chosen, || {
+                world(|world| {
+                    world.processes[chosen].role = Role::Spurious {
+                        task,
+                        left: left - 1,
+                    };
+                    world.wake(task, 0);
+                });
+            }),
+            _ => self.resume(chosen),
+        }
+        changes
+    }
+
+    fn resume(&mut self, process: usize) {
+        if self.fibers.len() <= process {
+            self.fibers.resize_with(process + 1, || None);
+        }
+        let job = world(|world| {
+            world.running = Some(process);
+            world.processes[process].job.take()
+        });
+        let pause = match (job, &mut self.fibers[process]) {
+            (Some(job), fiber) => {
+                let (new, pause) = Fiber::run(job);
+                *fiber = Some(new);
+                pause
+            }
+            (None, Some(fiber)) => fiber.resume(),
+            (None, None) => unreachable!("a process that has no fiber has a job"),
+        };
+        world(|world| world.running = None);
+        if pause == Pause::Returned
+            && let Some(fiber) = self.fibers[process].take()
+        {
+            fiber.keep();
+        }
+    }
+
+    /// Lets those go on that nothing keeps, unless each poll is to begin with a choice.
+    fn settle(&mut self) {
+        while let Some(process) = world(|world| {
+            let every_order = world.every_order;
+            world.processes.iter().position(|process| {
+                let woken = process.waiting.is_some_and(|sleep| process.sleeps[sleep]);
+                let runs = process.job.is_some() || woken && !process.yielded;
+                runs && !process.done && !every_order
+            })
+        }) {
+            self.resume(process);
+        }
+    }
+
+    /// Nothing moves any more: each task must have ended.
+    fn look_at_the_end(&self) {
+        world(|world| {
+            let stuck: Vec<usize> = (0..world.processes.len())
+                .filter(|&number| {
+                    let process = &world.processes[number];
+                    let waits = process.waiting.is_some() && process.role != Role::Background;
+                    !process.done && (waits || process.poised.is_some())
+                })
+                .collect();
+            if let Some((kind, sentence)) = world.explain(&stuck) {
+                world.fail(kind, sentence);
+            }
+        });
+    }
+
+    /// Unwinds what has not ended.
+    fn tear(&mut self) {
+        world(|world| {
+            world.torn = true;
+            for process in &mut world.processes {
+                process.job = None;
+            }
+        });
+        // Whoever holds what another unwinds through goes first: a round for each.
+        for _ in 0..=self.fibers.len() {
+            for process in 0..self.fibers.len() {
+                if self.fibers[process].is_some() {
+                    self.resume(process);
+                }
+            }
+        }
+        for fiber in self.fibers.iter_mut().filter_map(Option::take) {
+            // It can neither go on nor be unwound.
+            std::mem::forget(fiber);
+        }
+    }
+}
+
+/// Runs a step of a process without a fiber.
+fn bare(process: usize, step: impl FnOnce()) {
+    world(|world| {
+        world.running = Some(process);
+        world.bare = true;
+    });
+    step();
+    world(|world| {
+        world.running = None;
+        world.bare = false;
+    });
+}
+
+impl World {
+    /// Who waits for whom, where nothing moves any more.
+    fn explain(&self, stuck: &[usize]) -> Option<(Kind, String)> {
+        if stuck.is_empty() {
+            return None;
+        }
+        let mut lines = Vec::new();
+        // Whom each of them waits for.
+        let mut edges: Vec<(usize, usize)> = Vec::new();
+        let mut dropped = false;
+        for &number in stuck {
+            let process = &self.processes[number];
+            let name = &process.name;
+            if let Some(access) = process.poised {
+                let lock = self.lock_name(access.lock);
+                let holder = self.held.iter().find(|&&(held, _)| held == access.lock);
+                let holder = holder.map(|&(_, holder)| holder);
+                edges.extend(holder.map(|holder| (number, holder)));
+                let by = holder.map_or("nothing", |holder| &self.processes[holder].name);
+                lines.push(format!(
+                    "{name} waits for the section on {lock} of {by} to end"
+                ));
+                continue;
+            }
+            let Some((lock, place)) = process.last else {
+                lines.push(format!("{name} waits, and has touched nothing"));
+                continue;
+            };
+            let at = place.map_or_else(String::new, |place| format!(", asked for at {place}"));
+            lines.push(format!("{name} waits for {}{at}", self.lock_name(lock)));
+            let holders: Vec<_> = self
+                .taken
+                .iter()
+                .filter(|taken| taken.lock == lock)
+                .collect();
+            for Taken { process, place, .. } in &holders {
+                let holder = &self.processes[*process];
+                let ended = match (holder.done, holder.cancelled) {
+                    (_, true) => ", which was dropped",
+                    (true, _) => ", which has ended",
+                    _ => "",
+                };
+                edges.push((number, *process));
+                lines.push(format!(
+                    "  {} holds it{ended}, taken at {place}",
+                    holder.name
+                ));
+            }
+            // One share is the task's own.
+            if process.waiting == Some(0) && process.waker.strong_count() <= 1 {
+                dropped = true;
+                lines.push("  its waker is registered nowhere: it was dropped uncalled".to_owned());
+            } else if holders.is_empty() {
+                lines.push("  nothing holds it, and nothing is left to wake it".to_owned());
+            }
+        }
+        let mut reached: Vec<usize> = stuck.to_vec();
+        // Whoever waits for nothing that waits is on no cycle.
+        loop {
+            let len = reached.len();
+            let waits = |from: usize, among: &[usize]| {
+                edges.iter().any(|&(a, b)| a == from && among.contains(&b))
+            };
+            let among = reached.clone();
+            reached.retain(|&number| waits(number, &among));
+            if reached.len() == len {
+                break;
+            }
+        }
+        let ended: Vec<_> = self
+            .processes
+            .iter()
+            .filter(|process| process.done)
+            .map(|process| match process.cancelled {
+                true => format!("{} (dropped)", process.name),
+                false => process.name.clone(),
+            })
+            .collect();
+        if !ended.is_empty() {
+            lines.push(format!("ended: {}", ended.join(", ")));
+        }
+        if ELSEWHERE.load(Ordering::Relaxed) {
+            lines.push(
+                "a waker was called on a thread that the model does not run: make threads by \
+                 `thread` of the model"
+                    .to_owned(),
+            );
+        }
+        let (kind, head) = if !reached.is_empty() {
+            (Kind::Deadlock, "tasks wait for each other")
+        } else if dropped {
+            (Kind::NeverWoken, "a task waits that nothing can wake")
+        } else {
+            (
+                Kind::LostWakeUp,
+                "a task waits, and nothing is left that would wake it",
+            )
+        };
+        Some((kind, format!("{head}\n  {}", lines.join("\n  "))))
+    }
+}

@@ -1,0 +1,65 @@
+//! A cache whose first caller fills it, and may be cancelled.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use reveille::OnceCell;
+use reveille::time::{Duration, sleep};
+use reveille_verify::Kind;
+
+use crate::{fails, holds};
+
+#[derive(Default)]
+struct Cache {
+    filling: AtomicBool,
+    value: OnceCell<u32>,
+}
+
+async fn load() -> u32 {
+    sleep(Duration::from_millis(1)).await;
+    7
+}
+
+impl Cache {
+    /// Whoever comes first fills it, and the others wait for that.
+    async fn get(&self) -> u32 {
+        if !self.filling.swap(true, Ordering::Relaxed) {
+            let _ = self.value.set(load().await);
+        }
+        *self.value.wait().await
+    }
+
+    /// The cell knows who fills it, and has another do so if that one is dropped.
+    async fn get_safely(&self) -> u32 {
+        *self.value.get_or_init(load).await
+    }
+}
+
+#[test]
+fn what_a_dropped_caller_was_filling_stays_empty() {
+    let failure = fails(Kind::LostWakeUp, |m| {
+        let cache = Arc::new(Cache::default());
+        let first = cache.clone();
+        m.spawn_cancellable("first", async move {
+            let _ = first.get().await;
+        });
+        m.spawn("second", async move { assert_eq!(cache.get().await, 7) });
+    });
+    assert!(failure.sentence.contains("first (dropped)"), "{failure}");
+}
+
+#[test]
+fn a_once_cell_is_filled_by_the_next() {
+    let report = holds(|m| {
+        let cache = Arc::new(Cache::default());
+        let first = cache.clone();
+        m.spawn_cancellable("first", async move {
+            let _ = first.get_safely().await;
+        });
+        m.spawn(
+            "second",
+            async move { assert_eq!(cache.get_safely().await, 7) },
+        );
+    });
+    assert!(report.cancelled > 0);
+}

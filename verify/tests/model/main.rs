@@ -1,0 +1,55 @@
+//! `model` on code as people write it: each scene as it goes wrong, and mended.
+
+mod cache;
+mod condition;
+mod features;
+mod increment;
+mod pool;
+mod select;
+mod shutdown;
+mod two_locks;
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+
+use reveille_verify::{Failure, Kind, Model, ModelReport, Verdict, explore_model};
+
+/// What a model fails with.
+#[track_caller]
+fn fails(kind: Kind, scene: impl Fn(&Model)) -> Failure {
+    let report = explore_model(scene);
+    eprintln!("{report}");
+    let Some(failure) = report.failure else {
+        panic!("it was not caught: {report}");
+    };
+    eprintln!("{failure}");
+    assert_eq!(failure.kind, kind, "{failure}");
+    // Found at once.
+    assert!(report.executions < 1000, "{}", report.executions);
+    failure
+}
+
+/// A model that holds, in every order.
+#[track_caller]
+fn holds(scene: impl Fn(&Model)) -> ModelReport {
+    let report = explore_model(scene);
+    if let Some(failure) = &report.failure {
+        panic!("{failure}\nagain: {}\n{report}", failure.token);
+    }
+    assert_eq!(report.verdict, Verdict::Complete, "{report}");
+    eprintln!("{report}, {} repeated", report.repeated);
+    report
+}
+
+/// The first of two futures that is ready; polled in this order.
+async fn first_of<A, B>(a: impl Future<Output = A>, b: impl Future<Output = B>) -> Result<A, B> {
+    let (mut a, mut b) = (pin!(a), pin!(b));
+    poll_fn(|cx| {
+        if let Poll::Ready(a) = a.as_mut().poll(cx) {
+            return Poll::Ready(Ok(a));
+        }
+        b.as_mut().poll(cx).map(Err)
+    })
+    .await
+}

@@ -1,0 +1,73 @@
+//! A select that drops what it was granted.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use reveille::{Semaphore, SetOnce};
+use reveille_verify::{Kind, Model};
+
+use crate::{fails, first_of, holds};
+
+struct Workers {
+    work: Semaphore,
+    stop: SetOnce<()>,
+}
+
+impl Workers {
+    /// Takes a piece of work for good.
+    async fn take(&self) {
+        self.work.acquire().await.unwrap().forget();
+    }
+
+    /// Polls both, and prefers the stop: what has been taken is dropped with it.
+    async fn careless(self: Arc<Self>) {
+        let (mut work, mut stop) = (pin!(self.take()), pin!(self.stop.wait()));
+        let stopped = poll_fn(
+            |cx| match (work.as_mut().poll(cx), stop.as_mut().poll(cx)) {
+                (_, Poll::Ready(_)) => Poll::Ready(true),
+                (taken, Poll::Pending) => taken.map(|()| false),
+            },
+        );
+        if !stopped.await {
+            self.work.add_permits(1); // Done: there is more.
+        }
+    }
+
+    /// Polls the work only if there is no stop: nothing is taken and dropped.
+    async fn careful(self: Arc<Self>) {
+        if first_of(self.stop.wait(), self.take()).await.is_err() {
+            self.work.add_permits(1);
+        }
+    }
+}
+
+fn scene<F: Future<Output = ()> + 'static>(m: &Model, wait: fn(Arc<Workers>) -> F) {
+    let workers = Arc::new(Workers {
+        work: Semaphore::new(0),
+        stop: SetOnce::new(),
+    });
+    m.name(&workers.work, "work");
+    m.spawn("stoppable", wait(workers.clone()));
+    let steady = workers.clone();
+    m.spawn("steady", async move { steady.take().await });
+    m.spawn("boss", async move {
+        workers.work.add_permits(1);
+        workers.stop.set(()).unwrap();
+    });
+}
+
+#[test]
+fn what_is_taken_and_dropped_is_lost() {
+    let failure = fails(Kind::LostWakeUp, |m| scene(m, Workers::careless));
+    assert!(
+        failure.sentence.contains("steady waits for `work`"),
+        "{failure}"
+    );
+}
+
+#[test]
+fn what_is_not_taken_goes_to_the_other() {
+    holds(|m| scene(m, Workers::careful));
+}

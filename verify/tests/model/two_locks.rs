@@ -1,0 +1,69 @@
+//! Two locks, taken in two orders.
+
+use std::sync::Arc;
+
+use reveille::Mutex;
+use reveille_verify::{Kind, Model};
+
+use crate::{fails, holds};
+
+struct Accounts([Mutex<i64>; 2]);
+
+impl Accounts {
+    /// Locks as it is told, which depends on who asks.
+    async fn transfer(self: Arc<Self>, from: usize, to: usize) {
+        let mut source = self.0[from].lock().await;
+        let mut target = self.0[to].lock().await;
+        *source -= 10;
+        *target += 10;
+    }
+
+    /// Locks in the same order for all.
+    async fn transfer_in_order(self: Arc<Self>, from: usize, to: usize) {
+        let mut low = self.0[0].lock().await;
+        let mut high = self.0[1].lock().await;
+        let moved = if from < to { 10 } else { -10 };
+        *low -= moved;
+        *high += moved;
+    }
+}
+
+fn bank(m: &Model) -> Arc<Accounts> {
+    let accounts = Arc::new(Accounts([Mutex::new(100), Mutex::new(100)]));
+    m.name(&accounts.0[0], "savings");
+    m.name(&accounts.0[1], "current");
+    let total = accounts.clone();
+    m.at_end(move || {
+        let [savings, current] = &total.0;
+        assert_eq!(
+            *savings.try_lock().unwrap() + *current.try_lock().unwrap(),
+            200
+        );
+    });
+    accounts
+}
+
+#[test]
+fn whoever_locks_in_two_orders_waits_for_the_other() {
+    let failure = fails(Kind::Deadlock, |m| {
+        let accounts = bank(m);
+        m.spawn("alice", accounts.clone().transfer(0, 1));
+        m.spawn("bob", accounts.transfer(1, 0));
+    });
+    for part in [
+        "alice waits for `current`",
+        "bob holds it",
+        "two_locks.rs:16",
+    ] {
+        assert!(failure.sentence.contains(part), "{failure}");
+    }
+}
+
+#[test]
+fn in_one_order_transfers_end() {
+    holds(|m| {
+        let accounts = bank(m);
+        m.spawn("alice", accounts.clone().transfer_in_order(0, 1));
+        m.spawn("bob", accounts.transfer_in_order(1, 0));
+    });
+}
