@@ -4,7 +4,6 @@
 //! | --- | --- |
 //! | [`Handoff`] | one value, from one sender to one receiver: the core of `oneshot` |
 //! | [`OnceSlot`] | one value, set once and then shared: the core of `OnceCell` and `SetOnce` |
-//! | [`Within`] | a future, and another that ends the wait for it: the core of a timeout |
 //! | [`task()`] | a future that an executor schedules, with a handle to its output |
 //! | [`Witness`] | accesses to memory that a checker watches |
 //! | [`Exclusive`] | a value that is `Sync` because it is only borrowed exclusively |
