@@ -1,8 +1,7 @@
-//! `block_on`: one future, on this thread.
+//! `block_on`: runs one future on this thread.
 //!
-//! The algorithm is [`Parker::block_on`]; what is added here is a parker for
-//! each thread, made at its first call and kept, so that later calls allocate
-//! nothing:
+//! The algorithm is [`Parker::block_on`]. This module adds a parker for each thread. It
+//! is created at the first call and kept, so that later calls allocate nothing:
 //!
 //! ```text
 //!   no parker ──first call──▶ free ──call──▶ lent to the call ──end, panic──▶ free
@@ -10,8 +9,8 @@
 //!                                             └─ nested call: panics
 //! ```
 //!
-//! Invariant: a parker is lent to one call at a time, so a wake for a call is
-//! never slept off by another.
+//! Invariant: a parker is lent to one call at a time, so no call consumes a wake that was
+//! meant for another.
 
 #![forbid(unsafe_code)]
 
@@ -28,19 +27,18 @@ thread_local! {
     static PARKER: RefCell<Parker<Native>> = RefCell::new(Parker::new());
 }
 
-/// Runs a future to its end on this thread, which sleeps while it is pending.
+/// Runs a future to completion on this thread, which sleeps while the future is pending.
 ///
-/// The future need not be `Send` or `'static`, and can borrow from the caller.
-/// Waiting costs no processor time: the thread is parked until a wake, and a
-/// wake that comes before that is kept. From the second call on a thread,
-/// nothing is allocated.
+/// The future need not be `Send` or `'static`, and can borrow from the caller. Waiting
+/// costs no processor time: the thread is parked until a wake. A wake that comes before
+/// the park is kept. Only the first call on a thread allocates.
 ///
 /// # Panics
 ///
-/// Panics when called inside a future that `block_on` runs on the same thread:
-/// the outer future could not go on while the inner one waits. `.await` the
-/// inner future there, or block on another thread. A panic of the future goes
-/// on to the caller, and the next call finds everything in order.
+/// Panics if it is called inside a future that `block_on` runs on the same thread,
+/// because the outer future could not go on while the inner one waits. `.await` the inner
+/// future there, or block on another thread. A panic of the future resumes in the caller,
+/// and later calls work as usual.
 ///
 /// # Examples
 ///
@@ -53,7 +51,7 @@ thread_local! {
 /// # sender.join().unwrap().unwrap();
 /// ```
 ///
-/// What not to do:
+/// A nested call panics:
 ///
 /// ```should_panic
 /// use reveille_executor::block_on;
@@ -70,8 +68,8 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
         // A checker runs several threads on this one, each with a parker of its own.
         return block_on_in::<Native, F>(future);
     }
-    // Pinned out here, the future is dropped after the parker is given back,
-    // and its destructor can block in turn.
+    // Pinned here, the future is dropped after the parker is given back, so that its
+    // destructor can call `block_on` too.
     let mut future = pin!(future);
     let _budget = Budget::unbounded();
     let lent = PARKER.try_with(|parker| {
@@ -85,18 +83,17 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
              would stop the outer future while the inner one waits: `.await` the inner future, \
              or block on it from another thread"
         ),
-        // The thread is ending and its parker is gone: this is the destructor
-        // of another thread-local.
+        // The thread is ending and its parker is gone: the caller is the destructor of
+        // another thread-local.
         Err(_) => block_on_in::<Native, _>(future),
     }
 }
 
-/// Runs a future to its end on this thread of any backend: the algorithm of
-/// [`block_on`], for a checker to explore.
+/// Runs a future to completion on this thread, over any backend. A checker can explore
+/// it: the algorithm is that of [`block_on`].
 ///
-/// Under loom or shuttle the threads are theirs, and share the thread-locals of
-/// one real thread; so each call makes its own parker, and nested calls are not
-/// refused.
+/// Under loom and shuttle, the threads of a model share the thread-locals of one real
+/// thread. So each call creates its own parker, and nested calls do not panic.
 ///
 /// # Examples
 ///

@@ -1,23 +1,23 @@
-//! The threads of an executor on which calls may block.
+//! The threads of an executor for calls that may block.
 //!
 //! ```text
 //!   call ──▶ queue, and in the same section:
 //!              an idle thread is unparked ──▶ it takes a call, or is idle again
-//!              or a new one is started, below the bound
+//!              or, below the bound, a new thread is started
 //!
 //!   a thread: takes calls ⇄ idle ──for too long, or the end──▶ gone
-//!   the last thread refused by the system ──▶ the calls that are queued are cancelled
+//!   the system refuses the only thread ──▶ the calls that are queued are cancelled
 //! ```
 //!
 //! Invariants:
 //!
-//! 1. While a call is queued there is a thread that will look into the queue before it
-//!    is idle, or one that is being started. A start that is refused while there is
-//!    neither takes all calls out of the queue, in the section that finds that.
-//! 2. Which threads are idle stands under the lock of the queue, so that a thread that
-//!    has been unparked for a call does not end for having been idle for too long.
+//! 1. While a call is queued, there is a thread that will look into the queue before it
+//!    is idle, or one that is being started. If a start is refused and there is neither,
+//!    the section that finds this takes all calls out of the queue.
+//! 2. The lock of the queue also protects which threads are idle. So a thread that has
+//!    been unparked for a call does not end because it was idle for too long.
 //!
-//! It is generic over the backend, so that loom and shuttle explore it.
+//! All of this is generic over the backend, so that loom and shuttle explore it.
 
 #![forbid(unsafe_code)]
 
@@ -33,22 +33,22 @@ use reveille::raw::{Aborted, Join, Metadata, Owned, RunResult, Runnable, Schedul
 use crate::registry::Registry;
 use crate::task::{Running, cancel};
 
-/// The executor has ended: a call is refused.
+/// The executor has ended. A call is refused.
 const CLOSED: Bits = Bits::new(1);
 
-/// Calls a function where the executor is the current one.
+/// Calls a function with the executor as the current one.
 type Within = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
 
-/// Where threads come from.
+/// Starts threads, and puts them to sleep.
 pub(crate) trait Threads<B: BlockingBackend>: Send + Sync + 'static {
-    /// Starts one.
+    /// Starts a thread.
     fn start(&self, life: Box<dyn FnOnce() + Send>) -> io::Result<()>;
 
-    /// Sleeps until unparked, or for as long as a thread may be idle. Returns whether
-    /// it was that long.
+    /// Sleeps until `park` is unparked, or until a thread has been idle for too long.
+    /// Returns whether it was idle for too long.
     fn park(&self, park: &B::Park) -> bool;
 
-    /// Is called after each call that is done.
+    /// Called after each call that is done.
     fn done(&self) {}
 }
 
@@ -59,14 +59,14 @@ pub(crate) struct Blocking<B: BlockingBackend> {
     max_threads: usize,
 }
 
-/// What starts threads is called outside the lock, and has no state of the pool's.
+/// `threads` is called outside the lock, and shares no state with the executor.
 impl<B: BlockingBackend> RefUnwindSafe for Blocking<B> {}
 
 struct State<B: BlockingBackend> {
     queue: VecDeque<Runnable<B>>,
-    /// Those that exist, and those that are being started.
+    /// The number of threads that exist or are being started.
     threads: usize,
-    /// Those that wait for a call, the next to be unparked last.
+    /// The threads that wait for a call. The last is the next to be unparked.
     idle: Vec<Arc<B::Park>>,
     within: Option<Within>,
     closed: bool,
@@ -79,7 +79,7 @@ enum Next<B: BlockingBackend> {
     End,
 }
 
-/// What is done about a call.
+/// What has to be done for a call that was pushed.
 enum Pushed<B: BlockingBackend> {
     Refused(Runnable<B>),
     Unparks(Arc<B::Park>),
@@ -87,10 +87,10 @@ enum Pushed<B: BlockingBackend> {
     Waits,
 }
 
-/// A call that has been queued, or refused since the executor has ended.
+/// A call that has been queued, or refused because the executor has ended.
 pub(crate) struct Spawned<T, B: BlockingBackend> {
     pub(crate) join: Join<T, B>,
-    /// For the caller to cancel.
+    /// The caller has to cancel it.
     pub(crate) refused: Option<Owned<B>>,
 }
 
@@ -98,7 +98,7 @@ pub(crate) struct Spawned<T, B: BlockingBackend> {
 struct ToBlocking<B: BlockingBackend>(Arc<Blocking<B>>);
 
 impl<B: BlockingBackend> Blocking<B> {
-    /// Calls are run by `run`, on at most `max_threads` of the threads.
+    /// Creates the threads, of which there are at most `max_threads`.
     pub(crate) fn new(max_threads: usize, threads: impl Threads<B>) -> Arc<Self> {
         let state = State {
             queue: VecDeque::new(),
@@ -115,7 +115,8 @@ impl<B: BlockingBackend> Blocking<B> {
         })
     }
 
-    /// Says how the executor is made the current one, before there is a call.
+    /// Sets how the executor becomes the current one. It is called before there is a
+    /// call.
     pub(crate) fn run_within(&self, within: Within) {
         let before = self
             .state
@@ -123,7 +124,8 @@ impl<B: BlockingBackend> Blocking<B> {
         drop(before);
     }
 
-    /// Runs or drops calls, as the executor. After its end it is no longer current.
+    /// Calls `f` with the executor as the current one. After the end of the executor
+    /// there is none.
     fn within(&self, mut f: impl FnMut()) {
         match self.state.with(|section| section.state.within.clone()) {
             Some(within) => within(&mut f),
@@ -131,7 +133,7 @@ impl<B: BlockingBackend> Blocking<B> {
         }
     }
 
-    /// Runs a call, or cancels it, as the task that it is.
+    /// Runs a call, or cancels it, with the call as the running task.
     fn end(&self, call: Runnable<B>, end: impl Fn(Runnable<B>) -> Option<usize>) {
         let (mut call, mut completed) = (Some(call), None);
         self.within(|| {
@@ -147,10 +149,8 @@ impl<B: BlockingBackend> Blocking<B> {
 
     /// Queues a call, unless the executor has ended.
     ///
-    /// # Errors
-    ///
-    /// Why the system refused a thread, where there is none that will come for the
-    /// call. The call has been cancelled then, and so has every other that was queued.
+    /// Returns an error if the system refused a thread and no other thread will take the
+    /// call. The call has been cancelled then, and so has every other call in the queue.
     pub(crate) fn spawn<T: Send + 'static>(
         self: &Arc<Self>,
         call: impl FnOnce() -> T + Send + 'static,
@@ -188,7 +188,7 @@ impl<B: BlockingBackend> Blocking<B> {
             Pushed::Starts
         });
         match pushed {
-            // Its task is cancelled, or will be.
+            // The task of a refused runnable is cancelled, or will be.
             Pushed::Refused(call) => drop(call),
             Pushed::Unparks(idle) => idle.unpark(),
             Pushed::Starts => self.start()?,
@@ -208,7 +208,8 @@ impl<B: BlockingBackend> Blocking<B> {
             (state.threads == 0).then(|| std::mem::take(&mut state.queue))
         });
         let Some(stranded) = stranded else {
-            // Another thread comes for the call, or takes it out as here.
+            // Another thread takes the call, or its refused start cancels the call as
+            // below.
             return Ok(());
         };
         for call in stranded {
@@ -237,18 +238,18 @@ impl<B: BlockingBackend> Blocking<B> {
         }
     }
 
-    /// Lets go of a call that is done.
+    /// Removes a call that is done.
     fn done(&self, key: usize) {
         drop(self.tasks.with(|section| section.state.remove(key)));
         self.threads.done();
     }
 
-    /// Whether every call is done.
+    /// Returns whether every call is done.
     pub(crate) fn is_idle(&self) -> bool {
         self.tasks.with(|section| section.state.is_empty())
     }
 
-    /// Takes no further calls, and cancels those that have not begun.
+    /// Refuses further calls, and cancels those that have not begun.
     pub(crate) fn close(&self) {
         self.tasks.with(|section| section.bits.insert(CLOSED));
         let (queue, idle) = self.state.with(|section| {
@@ -267,7 +268,7 @@ impl<B: BlockingBackend> Blocking<B> {
                 cancel(&call);
             }
         });
-        // It has the executor, and the executor has this.
+        // `within` owns the executor, which owns this. Dropping it breaks the cycle.
         let within = self.state.with(|section| section.state.within.take());
         drop((queue, within));
     }
@@ -286,8 +287,8 @@ impl<B: BlockingBackend> State<B> {
         Next::Idle
     }
 
-    /// A thread is idle no more. Returns whether it ends: if it was idle for too long,
-    /// and has not been unparked for a call.
+    /// Removes a thread from the idle ones. Returns whether it has to end: it was idle
+    /// for too long, and has not been unparked for a call.
     fn wakes(&mut self, park: &Arc<B::Park>, too_long: bool) -> bool {
         let index = self.idle.iter().position(|idle| Arc::ptr_eq(idle, park));
         let Some(index) = index else {
@@ -305,7 +306,7 @@ impl<B: BlockingBackend> Schedule<B> for ToBlocking<B> {
         drop(task);
     }
 
-    /// What the call has captured is dropped at once, and not when a thread comes.
+    /// Drops at once what the call has captured, instead of when a thread takes it.
     fn aborted(&self, task: Aborted<'_, B>) {
         let (mut task, mut completed) = (Some(task), None);
         self.0.within(|| {
@@ -334,8 +335,8 @@ mod tests {
 
     use super::*;
 
-    /// A system that refuses threads while it is told to. It holds each start back
-    /// until as many are under way as it is told.
+    /// Refuses threads while `refuses` is set. Each start waits until `together` starts
+    /// are under way.
     struct Refuses {
         refuses: Arc<AtomicBool>,
         together: std::sync::Barrier,
@@ -378,7 +379,7 @@ mod tests {
         }
     }
 
-    /// What becomes of a call: why there is no thread for it, or its outcome.
+    /// Makes a call. Returns its outcome, or the error if it is refused a thread.
     fn call(
         blocking: &Arc<Blocking<Native>>,
         ran: &Arc<AtomicUsize>,
@@ -398,14 +399,14 @@ mod tests {
         let (blocking, refuses) = refusing(1, 8);
         let ran = Arc::new(AtomicUsize::new(0));
         call(&blocking, &ran).expect_err("the system refuses");
-        assert_eq!(Arc::strong_count(&ran), 1, "what it captured is gone");
+        assert_eq!(Arc::strong_count(&ran), 1, "the refused call still exists");
         refuses.store(false, Ordering::SeqCst);
-        let next = call(&blocking, &ran).expect("there is a thread");
-        assert_eq!(next.expect("it runs"), 0);
+        let next = call(&blocking, &ran).expect("the system starts a thread");
+        assert_eq!(next.expect("the call runs"), 0);
         blocking.close();
     }
 
-    /// Each of the calls is refused a thread, or its handle returns: none waits for ever.
+    /// Makes calls that are refused a thread. Each returns the error, or is cancelled.
     fn all_end(calls: usize, together: usize, max_threads: usize) {
         let (blocking, refuses) = refusing(together, max_threads);
         let ran = Arc::new(AtomicUsize::new(0));
@@ -422,11 +423,11 @@ mod tests {
                 Ok(outcome) => assert!(matches!(outcome, Err(Failure::Cancelled))),
             }
         }
-        assert!(refused > 0, "one is told that there is no thread");
+        assert!(refused > 0, "no call returned the error of the system");
         assert_eq!(ran.load(Ordering::SeqCst), 0);
         let state = |state: &mut State<Native>| (state.threads, state.queue.len());
         let left = blocking.state.with(|section| state(section.state));
-        assert_eq!(left, (0, 0), "no thread, and no call");
+        assert_eq!(left, (0, 0), "threads and calls are left");
         drop(refuses);
     }
 
@@ -435,7 +436,8 @@ mod tests {
         all_end(2, 2, 8);
     }
 
-    /// The second finds that the bound is reached, by a thread that never comes.
+    /// The second call finds that the bound is reached, by a thread that is never
+    /// started.
     #[test]
     fn a_call_that_waits_for_a_thread_that_is_refused_does_not_wait_for_ever() {
         let (blocking, _) = refusing(2, 1);
@@ -447,7 +449,9 @@ mod tests {
         while blocking.state.with(|section| section.state.threads) == 0 {
             thread::yield_now();
         }
-        let Spawned { join, .. } = blocking.spawn(|| (), metadata()).expect("it waits");
+        let Spawned { join, .. } = blocking
+            .spawn(|| (), metadata())
+            .expect("the call is queued");
         blocking.threads.start(Box::new(|| ())).unwrap_err();
         first.join().unwrap().expect_err("the system refuses");
         let mut join = Some(join);

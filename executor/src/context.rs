@@ -1,11 +1,11 @@
-//! Which executor runs the code on this thread.
+//! The executor that runs the code on this thread.
 //!
 //! ```text
 //!   none ──enter──▶ an executor ──enter──▶ another, within it
 //!        ◀──drop──              ◀──drop──
 //! ```
 //!
-//! Executors are known here by their type alone, which a look for one names.
+//! This module knows no type of executor. A caller that looks for one names its type.
 
 #![forbid(unsafe_code)]
 
@@ -22,18 +22,19 @@ thread_local! {
 /// An executor, as the code that it runs finds it.
 #[derive(Clone)]
 pub(crate) enum Current {
-    /// One that stays on its thread.
+    /// An executor that stays on its thread.
     Local(Rc<dyn Any>),
-    /// One that several threads share.
+    /// An executor that several threads share.
     Shared(Arc<dyn Any + Send + Sync>),
 }
 
-/// While it lives, an executor is the current one of this thread.
+/// An executor is the current one of this thread, until this is dropped.
 pub(crate) struct Entered {
     before: Option<Current>,
 }
 
-/// A thread that ends has no current executor any more, and gets none.
+/// Makes an executor the current one of this thread. On a thread that ends, this has no
+/// effect.
 pub(crate) fn enter(current: Current) -> Entered {
     let before = CURRENT.try_with(|it| it.replace(Some(current)));
     Entered {
@@ -44,19 +45,19 @@ pub(crate) fn enter(current: Current) -> Entered {
 impl Drop for Entered {
     fn drop(&mut self) {
         let before = self.before.take();
-        // Outside of the borrow: it can be the last handle.
+        // Dropped outside of the borrow, because it can be the last handle.
         drop(CURRENT.try_with(|current| current.replace(before)));
     }
 }
 
-/// The current executor.
+/// Returns the current executor.
 pub(crate) fn current() -> Option<Current> {
     let found = CURRENT.try_with(|current| current.borrow().clone());
     found.ok().flatten()
 }
 
-/// A number that tells an executor from every other of the process, those that have
-/// ended included: an address would not, since it is used again. It is never 0.
+/// Returns a number that identifies an executor in the process. Unlike an address, it is
+/// never reused. It is never 0.
 pub(crate) fn new_token() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! The trait over executors.
+//! `Executor`: the trait over executors.
 
 #![forbid(unsafe_code)]
 
@@ -6,10 +6,10 @@ use std::future::Future;
 
 use crate::task::JoinError;
 
-/// What runs futures: spawns tasks, and blocks a thread on one future.
+/// Runs futures: spawns tasks, and blocks a thread on one future.
 ///
-/// Code that needs no more than this can be written once and run on every
-/// executor. The names are those of tokio's `Runtime`.
+/// Code that needs no more than this can be written once, and run on every executor. The
+/// names are those of tokio's `Runtime`.
 ///
 /// | executor | feature | tasks run |
 /// | --- | --- | --- |
@@ -24,25 +24,24 @@ use crate::task::JoinError;
 ///
 /// # Implementing
 ///
-/// The contract that the test matrix checks:
+/// The test matrix checks this contract:
 ///
-/// - A task runs whether its handle is polled, kept or dropped, as long as the
-///   executor runs.
-/// - A panic of a task is its outcome. It harms neither the executor nor any
-///   other task.
-/// - The handle is ready only when the task's future has been dropped.
+/// - While the executor runs, a task runs whether its handle is polled, kept or dropped.
+/// - A panic of a task becomes its outcome. It harms neither the executor nor any other
+///   task.
+/// - The handle is ready only after the task's future has been dropped.
 /// - Spawned tasks make progress while `block_on` waits.
-/// - `block_on` within a future that the executor runs panics, and harms neither
-///   future nor executor.
+/// - If `block_on` is called within a future that the executor runs, it panics, and harms
+///   neither the future nor the executor.
 pub trait Executor {
-    /// The future of a spawned task's outcome. Dropped, it leaves the task
+    /// The handle of a spawned task, a future of its outcome. Dropping it leaves the task
     /// running.
     type JoinHandle<T: Send + 'static>: Future<Output = Result<T, JoinError>>
         + Unpin
         + Send
         + 'static;
 
-    /// Starts a task.
+    /// Spawns a task.
     ///
     /// # Examples
     ///
@@ -57,12 +56,12 @@ pub trait Executor {
         F: Future + Send + 'static,
         F::Output: Send + 'static;
 
-    /// Runs a future to its end, blocking this thread.
+    /// Runs a future to completion, and blocks this thread until then.
     ///
     /// # Panics
     ///
-    /// Panics when called inside a future that this executor runs: `.await` it
-    /// there. A panic of the future goes on to the caller.
+    /// Panics if it is called inside a future that this executor runs: `.await` the
+    /// future there. A panic of the future resumes in the caller.
     ///
     /// # Examples
     ///

@@ -1,5 +1,5 @@
-//! `Executor` for the pools of futures-executor: its `ThreadPool` as it is, its
-//! `LocalPool` as [`LocalPool`].
+//! `Executor` for the pools of futures-executor: for its `ThreadPool`, and for its
+//! `LocalPool` by the wrapper [`LocalPool`].
 //!
 //! ```
 //! use reveille_executor::Executor;
@@ -26,10 +26,10 @@ use futures_task::{FutureObj, Spawn};
 use crate::Executor;
 use crate::task::{self, JoinHandle};
 
-/// `block_on` runs its future on the calling thread, beside the pool's.
+/// `block_on` runs its future on the calling thread, beside the threads of the pool.
 ///
-/// The pool cancels nothing: dropped, it leaves its threads until their tasks
-/// are done, and a pending task that is never woken stays, with its handle.
+/// The pool cancels nothing. If it is dropped, its threads go on until their tasks are
+/// done. A pending task that is never woken stays, with its handle.
 impl Executor for ThreadPool {
     type JoinHandle<T: Send + 'static> = JoinHandle<T>;
 
@@ -49,17 +49,17 @@ impl Executor for ThreadPool {
     }
 }
 
-/// A `futures_executor::LocalPool` whose methods take it by shared reference,
-/// so that the future it blocks on can spawn.
+/// A `futures_executor::LocalPool` with methods that take it by shared reference, so that
+/// the future it blocks on can spawn.
 ///
-/// All runs on one thread, inside `block_on`: a task spawned outside begins
-/// with the next call, and one that is unfinished when the call ends goes on
-/// with the next. Dropped, the pool cancels the tasks it has.
+/// All tasks run on one thread, inside `block_on`. A task that is spawned outside begins
+/// with the next call. A task that is unfinished when a call ends goes on with the next.
+/// Dropping the pool cancels its tasks.
 ///
 /// # Panics
 ///
-/// `block_on` panics inside a future that it, or another executor of
-/// futures-executor, runs on this thread: `.await` there.
+/// `block_on` panics inside a future that this pool, or another executor of
+/// futures-executor, runs on this thread: `.await` the future there.
 ///
 /// # Examples
 ///
@@ -74,9 +74,9 @@ impl Executor for ThreadPool {
 /// assert_eq!(answer, 42);
 /// ```
 pub struct LocalPool {
-    /// Borrowed while a call of `block_on` runs it.
+    /// Borrowed while `block_on` runs it.
     pool: RefCell<futures_executor::LocalPool>,
-    /// Reaches the pool all the same.
+    /// Spawns on the pool, even while it is borrowed.
     spawner: LocalSpawner,
 }
 
@@ -112,7 +112,7 @@ impl Executor for LocalPool {
         let (task, handle) = task::joinable(future);
         self.spawner
             .spawn_obj(FutureObj::new(Box::new(task)))
-            .expect("the pool that the spawner leads to stands beside it");
+            .expect("the pool of the spawner exists as long as the spawner");
         handle
     }
 

@@ -1,4 +1,4 @@
-//! hyper's `Executor` and `Timer`.
+//! `Executor` and `Timer` of hyper.
 //!
 //! ```
 //! use hyper::rt::{Executor as _, Timer as _};
@@ -39,11 +39,11 @@ where
     }
 }
 
-/// Spawns what stays on the thread, on the executor that runs the caller.
+/// Spawns a task that stays on this thread, on the executor that runs the caller.
 ///
 /// # Panics
 ///
-/// As [`task::spawn_local`].
+/// Panics if [`task::spawn_local`] does.
 ///
 /// # Examples
 ///
@@ -65,23 +65,22 @@ impl<F: Future + 'static> rt::Executor<F> for LocalSpawner {
     }
 }
 
-/// hyper's timer, over [`Timers`].
+/// A timer for hyper, over [`Timers`].
 ///
-/// hyper's instants are those of the system, so the timers are to be on the real
-/// clock.
+/// hyper's instants are those of the system, so the timers have to be on the real clock.
 #[derive(Clone, Debug)]
 pub struct Timer {
     timers: Timers,
 }
 
 impl Timer {
-    /// Returns the timers that are current here.
+    /// Creates a timer over the timers that are current here.
     #[must_use]
     pub fn new() -> Self {
         Self::over(Timers::current())
     }
 
-    /// Timers of one's own.
+    /// Creates a timer over the given timers.
     #[must_use]
     pub fn over(timers: Timers) -> Self {
         Self { timers }

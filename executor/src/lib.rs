@@ -1,16 +1,16 @@
-//! Executors over the Reveille protocol, and one trait over everybody's.
+//! Executors over the Reveille protocol, and a trait that other executors implement too.
 //!
 //! | item | |
 //! | --- | --- |
 //! | [`block_on`] | runs one future on this thread, which sleeps while it waits |
 //! | [`block_on_in`] | the same over any backend, for checkers |
-//! | [`Executor`] | spawns and blocks on whatever executor one already has |
+//! | [`Executor`] | the trait: spawns tasks and blocks, on any executor |
 //! | [`LocalExecutor`] | one thread, tasks that stay on it, timers driven by its loop |
-//! | [`ThreadPool`] | several threads, which steal from one another |
+//! | [`ThreadPool`] | several threads, which steal work from one another |
 //! | [`Simulation`] | one thread, an order drawn from a seed, and virtual time |
-//! | [`Threads`] | the executor without a scheduler: a thread for each task |
-//! | [`coming_from_tokio`] | what becomes of each item of `tokio::sync`, `tokio::time` and `tokio::task` |
-//! | [`task`] | how a spawned task is joined and aborted, and how it fails |
+//! | [`Threads`] | an executor without a scheduler: a thread for each task |
+//! | [`coming_from_tokio`] | the counterpart of each item of `tokio::sync`, `tokio::time` and `tokio::task` |
+//! | [`task`] | handles of spawned tasks, and how tasks fail |
 //!
 //! ```
 //! use reveille::oneshot;
@@ -31,14 +31,14 @@
 //!
 //! # Features
 //!
-//! None is on by default; each adds what one crate asks for, mostly [`Executor`] for
-//! its types.
+//! None is on by default. Each adds the traits of one crate, or [`Executor`] for its
+//! types.
 //!
-//! - `tokio`: `Runtime` and `Handle`.
-//! - `futures`: `ThreadPool` of futures-executor, and a `LocalPool` over the one
-//!   there; and `Spawn` and `LocalSpawn` for the executors of this crate.
-//! - `hyper`: hyper's own `Executor` and `Timer`.
-//! - `smol`: `Executor` of async-executor, which is smol's.
+//! - `tokio`: [`Executor`] for `Runtime` and `Handle`.
+//! - `futures`: [`Executor`] for the `ThreadPool` of futures-executor, and for a wrapper
+//!   of its `LocalPool`; `Spawn` and `LocalSpawn` for the executors of this crate.
+//! - `hyper`: the `Executor` and `Timer` of hyper.
+//! - `smol`: [`Executor`] for the `Executor` of async-executor, which smol uses.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -78,7 +78,7 @@ pub use self::pool::ThreadPool;
 pub use self::simulation::Simulation;
 pub use self::threads::Threads;
 
-/// The examples of the README, which are tests.
+/// The examples of the README, as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! Reporting polls that take too long.
+//! Reports of polls that take too long.
 
 #![forbid(unsafe_code)]
 
@@ -14,15 +14,14 @@ use crate::catch_panic::catch_panic;
 use crate::task::coop::Budget;
 use crate::task::{Id, Running};
 
-/// A poll that took longer than its executor was told to bear: while it ran, no
-/// other task did on its thread.
+/// A poll that took longer than the limit of its executor. No other task ran on its
+/// thread meanwhile.
 ///
-/// Where the report itself panics, the panic hook tells of it, and the executor goes
-/// on.
+/// If the report panics, the panic hook reports that, and the executor goes on.
 ///
 /// # Examples
 ///
-/// A call that blocks, found by the name of its task:
+/// A blocking call, found by the name of its task:
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -60,7 +59,7 @@ impl LongPoll {
         self.metadata.name.as_ref().map(|name| &*name.0)
     }
 
-    /// Returns where the task was spawned.
+    /// Returns the location where the task was spawned.
     #[must_use]
     pub fn location(&self) -> &'static Location<'static> {
         self.metadata.location
@@ -90,7 +89,7 @@ impl fmt::Display for LongPoll {
 
 type Report = Arc<dyn Fn(&LongPoll) + Send + Sync>;
 
-/// How an executor runs its tasks: with a report on long polls, or without.
+/// Runs tasks, with or without reports of long polls.
 #[derive(Clone, Default)]
 pub(crate) struct Polls {
     report: Option<(Duration, Report)>,
@@ -124,7 +123,7 @@ impl Polls {
         let duration = start.elapsed();
         if duration > over {
             let poll = LongPoll { metadata, duration };
-            // What has run must go back to its queue, and the worker to its work.
+            // The task must go back to its queue even if the report panics.
             catch_panic(|| report(&poll));
         }
         ran

@@ -1,15 +1,15 @@
-//! The tasks of an executor, so that it can cancel those that wait when it ends.
+//! The tasks of an executor, so that it can cancel those that are left when it ends.
 
 #![forbid(unsafe_code)]
 
 use reveille::backend::{Backend, Native};
 use reveille::raw::Owned;
 
-/// A slab: keys are used again, and nothing is allocated after warm-up.
+/// A slab. Keys are reused, so that nothing is allocated after warm-up.
 #[derive(Debug)]
 pub(crate) struct Registry<B: Backend = Native> {
     slots: Vec<Slot<B>>,
-    /// The first free slot; the number of slots where there is none.
+    /// The first free slot, or the number of slots if there is none.
     free: usize,
 }
 
@@ -20,7 +20,7 @@ enum Slot<B: Backend> {
 }
 
 impl<B: Backend> Registry<B> {
-    /// Takes a task up, and gives it its key.
+    /// Adds a task, and gives it its key.
     pub(crate) fn insert(&mut self, task: Owned<B>) {
         let key = self.free;
         task.set_key(key);
@@ -38,7 +38,7 @@ impl<B: Backend> Registry<B> {
         }
     }
 
-    /// Lets a task go, for the caller to drop.
+    /// Removes a task, which the caller has to drop.
     pub(crate) fn remove(&mut self, key: usize) -> Option<Owned<B>> {
         let slot = self.slots.get_mut(key)?;
         if matches!(slot, Slot::Free { .. }) {
@@ -52,13 +52,13 @@ impl<B: Backend> Registry<B> {
         }
     }
 
-    /// Whether there is no task. Looks at every slot.
+    /// Returns whether there is no task. Scans all slots.
     pub(crate) fn is_empty(&self) -> bool {
         let is_free = |slot: &Slot<B>| matches!(slot, Slot::Free { .. });
         self.slots.iter().all(is_free)
     }
 
-    /// Lets some task go, at the end: none is taken up any more.
+    /// Removes some task. It is called at the end, when no task is added any more.
     pub(crate) fn pop(&mut self) -> Option<Owned<B>> {
         loop {
             if let Slot::Taken(task) = self.slots.pop()? {
@@ -100,7 +100,7 @@ mod tests {
         take_up();
         take_up();
         for key in [0, 1, 1, 0] {
-            drop(registry.remove(key).expect("it is taken"));
+            drop(registry.remove(key).expect("the slot is taken"));
             let (_, held, _) = task(async {}, Nowhere, describe(None));
             registry.insert(held);
         }

@@ -1,4 +1,4 @@
-//! The engine of the executors that have one thread.
+//! The engine of the executors of one thread.
 //!
 //! ```text
 //!   wake on this thread ─────▶ queue ──▶ run ──▶ woken meanwhile: back into the queue
@@ -7,17 +7,17 @@
 //!   queue empty ──▶ timers fire ──▶ nothing to do ──▶ a virtual clock moves, or parked
 //! ```
 //!
-//! The future of `block_on` stands in the queue like any task.
+//! The future of `block_on` is queued like any task.
 //!
 //! Invariants:
 //!
-//! 1. What is woken on the thread while it runs the executor goes into the queue,
-//!    without a lock; all else goes into the inbox, under its lock. The thread parks
-//!    in the section that has found the inbox empty (P2), and the wake that
-//!    fills it unparks.
-//! 2. Ready tasks run before timers fire, in the order in which they were woken,
-//!    unless the executor draws it. When a `block_on` begins, and after [`ROUND`] polls
-//!    in it, the inbox and the timers have their turn in any case.
+//! 1. What is woken on the thread that runs the executor goes into the queue, without a
+//!    lock. What is woken elsewhere goes into the inbox, under its lock. The thread parks
+//!    in the section that finds the inbox empty (P2). The wake that fills the inbox
+//!    unparks it.
+//! 2. Ready tasks run before timers fire. They run in the order in which they were woken,
+//!    unless the executor draws the order. The inbox is read and timers fire when a
+//!    `block_on` begins, and after each [`ROUND`] polls, even if tasks are ready.
 
 #![forbid(unsafe_code)]
 
@@ -47,7 +47,7 @@ use crate::task::coop::Budget;
 use crate::task::{JoinHandle, cancel, cancel_refused, describe};
 use crate::thread_set::{SystemThreads, ThreadSet};
 
-/// How many polls there are at most before the inbox and the timers have a turn.
+/// The maximum number of polls before the inbox is read and timers fire.
 const ROUND: u32 = 256;
 
 /// The inbox is not empty.
@@ -59,35 +59,35 @@ const NOTIFIED: Bits = Bits::new(1 << 2);
 /// The executor has ended.
 const CLOSED: Bits = Bits::new(1 << 3);
 
-/// What is ready: a task, or the future of `block_on`.
+/// Something that is ready: a task, or the future of `block_on`.
 pub(crate) enum Item {
     Task(Runnable<Native>),
     Main,
 }
 
-/// What an executor of one thread differs in.
+/// The differences between executors of one thread.
 pub(crate) trait Order: Debug {
-    /// Takes the next of what is ready.
+    /// Removes the next item from the queue.
     fn next(&mut self, queue: &mut VecDeque<Item>) -> Option<Item>;
 
-    /// The metadata of a task that is being spawned.
+    /// Sees, and may change, the metadata of a task that is being spawned.
     fn spawned(&mut self, metadata: &mut Metadata, timers: &Timers) {
         let _ = (metadata, timers);
     }
 
-    /// A task is about to be polled.
+    /// Sees a task that is about to be polled.
     fn polled(&mut self, metadata: &Metadata, timers: &Timers) {
         let _ = (metadata, timers);
     }
 
-    /// Nothing is ready, and no deadline is left: the thread is about to be parked.
-    /// Returns why it must not be.
+    /// Called if nothing is ready and no deadline is left, when the thread is about to be
+    /// parked. Returns a message if it must not be parked.
     fn stuck(&mut self) -> Option<String> {
         None
     }
 }
 
-/// First come, first served.
+/// First in, first out.
 #[derive(Debug)]
 pub(crate) struct InTurn;
 
@@ -103,7 +103,7 @@ pub(crate) struct Single {
     queue: RefCell<VecDeque<Item>>,
     tasks: RefCell<Registry>,
     order: RefCell<Box<dyn Order>>,
-    /// Whether it is not [`InTurn`].
+    /// The order is not [`InTurn`].
     ordered: bool,
     polls: Polls,
     driver: Driver,
@@ -111,33 +111,33 @@ pub(crate) struct Single {
     /// Ends the park.
     alarm: Waker,
     running: Cell<bool>,
-    /// What is spawned is cancelled.
+    /// The executor has ended: a task that is spawned is cancelled.
     ended: Cell<bool>,
-    /// From the first call that may block on.
+    /// Created by the first blocking call.
     blocking: OnceCell<CallThreads>,
 }
 
-/// The threads for calls that block.
+/// The threads for blocking calls.
 struct CallThreads {
     blocking: Arc<Blocking<Native>>,
     set: Arc<ThreadSet>,
 }
 
-/// How many calls that block can be under way at a time, and how long a thread waits
-/// for the next: as many and as long as on a pool that is not told.
+/// The maximum number of blocking calls under way, and how long a thread waits for the
+/// next. These are also the defaults of a pool.
 pub(crate) const MAX_BLOCKING: usize = 512;
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 thread_local! {
-    /// The executor whose queue takes what is woken on this thread: the innermost that
-    /// runs.
+    /// The innermost executor that runs on this thread. Its queue takes what is woken
+    /// here.
     static RUNS: RefCell<Option<Rc<Single>>> = const { RefCell::new(None) };
 }
 
-/// The one owner of the executor, which ends with it.
+/// The only owner of the executor. Dropping it ends the executor.
 pub(crate) struct Owner(Rc<Single>);
 
-/// What other threads reach.
+/// The part of the executor that other threads reach.
 struct Shared {
     inbox: StateLock<VecDeque<Item>, Native>,
     park: StdPark,
@@ -207,7 +207,7 @@ impl Single {
         JoinHandle::new(join)
     }
 
-    /// Calls a function that may block, on a thread for such calls.
+    /// Runs a function that may block, on a thread for such calls.
     #[track_caller]
     pub(crate) fn spawn_blocking<T: Send + 'static>(
         &self,
@@ -216,7 +216,7 @@ impl Single {
         assert!(
             !self.ordered,
             "spawn_blocking was called on a Simulation, which draws what happens from a seed and \
-             cannot draw what threads do: make the call on a LocalExecutor or a ThreadPool"
+             cannot draw what other threads do: use a LocalExecutor or a ThreadPool"
         );
         let threads = self.blocking.get_or_init(|| self.call_threads());
         if self.ended.get() {
@@ -241,13 +241,13 @@ impl Single {
         CallThreads { blocking, set }
     }
 
-    /// Runs a future to its end, and the tasks meanwhile.
+    /// Runs a future to completion, and tasks meanwhile.
     #[track_caller]
     pub(crate) fn block_on<F: Future>(self: &Rc<Self>, name: &str, future: F) -> F::Output {
         let mut future = pin!(future);
         let _entered = self.enter(name);
         self.main.wake_by_ref();
-        // Calls that are over within a round would never come to it.
+        // A call that ends within its first round would otherwise never fire timers.
         self.fire();
         let waker = Waker::from(self.main.clone());
         let mut cx = Context::from_waker(&waker);
@@ -285,7 +285,7 @@ impl Single {
         }
     }
 
-    /// Makes it the executor of what this thread runs.
+    /// Makes this the current executor of the thread.
     fn enter_thread(self: &Rc<Self>) -> impl Drop + use<> {
         let before = RUNS.try_with(|runs| runs.replace(Some(self.clone())));
         OnThread {
@@ -295,10 +295,11 @@ impl Single {
         }
     }
 
-    /// Some of what is ready, in order.
+    /// Runs up to [`ROUND`] ready items, in order.
     #[inline]
     fn round<T>(&self, main: &mut dyn FnMut() -> Option<T>) -> Round<T> {
-        // First, or calls that are over within a round would never come to it.
+        // First, because a call that ends within its first round would otherwise never
+        // read the inbox.
         self.collect();
         for _ in 0..ROUND {
             let next = if self.ordered {
@@ -310,8 +311,8 @@ impl Single {
             match next {
                 Some(Item::Task(runnable)) => self.run(runnable),
                 Some(Item::Main) => {
-                    // A swap: what was written before a wake that found it queued is
-                    // seen by the poll that follows.
+                    // A swap, not a store: a wake that found the future queued happens
+                    // before this poll, which sees what was written before that wake.
                     self.main.queued.swap(false, Ordering::AcqRel);
                     let _budget = Budget::enter();
                     if let Some(output) = main() {
@@ -341,7 +342,7 @@ impl Single {
         }
     }
 
-    /// Takes over what has come into the inbox. Returns whether there was something.
+    /// Moves the inbox into the queue. Returns whether there was something.
     fn collect(&self) -> bool {
         let Shared { inbox, .. } = &*self.shared;
         if !inbox.load().contains(FULL) {
@@ -355,19 +356,20 @@ impl Single {
         true
     }
 
-    /// Fires what is due, whatever is ready.
+    /// Fires what is due, even if tasks are ready.
     fn fire(&self) {
         catch_panic(|| self.driver.fire());
     }
 
-    /// Nothing is ready: timers, and then sleep.
+    /// Fires timers, and sleeps if no task is ready after that.
     fn rest(&self) {
         let mut alarm = Context::from_waker(&self.alarm);
         let Some(next) = catch_panic(|| self.driver.turn(&mut alarm)) else {
-            return; // What is left is done by the next.
+            return; // The next call fires what is left.
         };
-        // A call that is being made takes real time, in which virtual time stands: else
-        // a timeout around the call would pass at once. The alarm tells of its end.
+        // A blocking call takes real time, so virtual time stands still while one is
+        // under way. Otherwise a timeout around the call would expire at once. The alarm
+        // notifies when the call ends.
         let calls = self.blocking.get();
         let is_idle = calls.is_none_or(|calls| calls.blocking.is_idle());
         if !self.queue.borrow().is_empty() || is_idle && self.timers().idle() {
@@ -383,8 +385,8 @@ impl Single {
     }
 }
 
-/// Cancels the tasks that are left, each on this thread, as if it ran them: their
-/// destructors can use what tasks can, and what they spawn is cancelled at once.
+/// Cancels the tasks that are left, on this thread, as the current executor. Their
+/// destructors can use what tasks can. A task that they spawn is cancelled at once.
 impl Drop for Owner {
     fn drop(&mut self) {
         let single = &self.0;
@@ -401,7 +403,7 @@ impl Drop for Owner {
         while let Some(task) = next() {
             cancel(&task);
         }
-        // Of those the futures are gone.
+        // The futures of these tasks have been dropped.
         drop((unread, single.queue.take()));
         if let Some(CallThreads { set, .. }) = single.blocking.get()
             && !set.is_current()
@@ -429,13 +431,13 @@ enum Round<T> {
     Idle,
 }
 
-/// While it lives, the executor runs.
+/// The executor runs, until this is dropped.
 struct Inside<D> {
     _current: D,
     single: Rc<Single>,
 }
 
-/// While it lives, the executor is that of what this thread runs.
+/// The executor is the current one of the thread, until this is dropped.
 struct OnThread {
     _current: context::Entered,
     _timers: reveille::time::Entered,
@@ -445,7 +447,7 @@ struct OnThread {
 impl Drop for OnThread {
     fn drop(&mut self) {
         let before = self.before.take();
-        // Outside of the borrow: it can be the last reference.
+        // Dropped outside of the borrow, because it can be the last reference.
         drop(RUNS.try_with(|runs| runs.replace(before)));
     }
 }
@@ -460,7 +462,7 @@ impl Shared {
     #[inline]
     fn push(&self, item: Item) {
         let mut item = Some(item);
-        // A thread that ends runs nothing any more.
+        // On a thread that ends, no executor runs any more.
         let _ = RUNS.try_with(|runs| {
             if let Some(single) = &*runs.borrow()
                 && std::ptr::eq(&*single.shared, self)
@@ -492,7 +494,8 @@ impl Shared {
         }
     }
 
-    /// Sleeps until something is in the inbox, the alarm notifies, or the time is over.
+    /// Sleeps until something is in the inbox, the alarm notifies, or `at_most` has
+    /// passed.
     fn park(&self, at_most: Option<Duration>) {
         let parks = self
             .inbox
@@ -555,7 +558,7 @@ mod tests {
 
     use super::*;
 
-    /// A deadline comes up between the turn and the park.
+    /// A deadline comes between the turn and the park.
     #[test]
     fn a_notification_before_the_park_ends_it() {
         let (parked, ended) = mpsc::channel();
@@ -568,10 +571,10 @@ mod tests {
                 shared.notify();
                 shared.park(None);
             }
-            parked.send(()).expect("the test waits for it");
+            parked.send(()).expect("the test waits for the parks");
         });
         let ended = ended.recv_timeout(Duration::from_secs(20));
-        ended.expect("the park goes on, and nothing will end it");
-        parks.join().expect("it has ended");
+        ended.expect("a park goes on for ever, although it was notified");
+        parks.join().expect("the thread ends without a panic");
     }
 }

@@ -1,4 +1,4 @@
-//! `Executor` for async-executor's, which is smol's.
+//! `Executor` for that of async-executor, which smol uses.
 
 #![forbid(unsafe_code)]
 
@@ -7,9 +7,8 @@ use std::future::Future;
 use crate::task::{self, JoinHandle};
 use crate::{Executor, block_on};
 
-/// Tasks run inside `block_on`, and on each thread that runs the executor
-/// besides (`block_on(executor.run(…))`). Dropped, the executor cancels the
-/// tasks it has.
+/// Tasks run inside `block_on`, and on each thread that calls
+/// `block_on(executor.run(…))`. Dropping the executor cancels its tasks.
 ///
 /// # Examples
 ///
@@ -32,7 +31,7 @@ impl Executor for async_executor::Executor<'static> {
         F::Output: Send + 'static,
     {
         let (task, handle) = task::joinable(future);
-        // A `Task` of theirs cancels when it is dropped; ours does not.
+        // A `Task` of async-executor cancels when it is dropped. A `JoinHandle` does not.
         async_executor::Executor::spawn(self, task).detach();
         handle
     }

@@ -1,6 +1,6 @@
 //! `futures::task::Spawn` and `LocalSpawn` for the executors of this crate.
 //!
-//! A task that is spawned by them is detached. After the end of a pool they refuse.
+//! A task that they spawn is detached. If a pool has ended, they return an error.
 
 #![forbid(unsafe_code)]
 
@@ -51,7 +51,7 @@ impl Spawn for ThreadPool {
     }
 }
 
-/// Each of one thread takes both kinds.
+/// An executor of one thread implements both traits.
 macro_rules! of_one_thread {
     ($($executor:ty),*) => {$(
         impl Spawn for $executor {

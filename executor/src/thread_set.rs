@@ -1,12 +1,12 @@
 //! The threads of an executor: how many run, and how each is joined.
 //!
 //! ```text
-//!   start ──▶ runs ──its work ends──▶ last ended ──the next ends, or the end──▶ joined
+//!   start ──▶ runs ──its work ends──▶ last ended ──the next ends, or `join`──▶ joined
 //! ```
 //!
-//! Invariant: a thread that ends takes its own handle to the place of the last that
-//! ended, and joins the one that it finds there. So at most one ended thread has not
-//! been joined, and to join that one is to join all.
+//! Invariant: a thread that ends stores its own handle as the last that ended, and joins
+//! the one that was stored before. So at most one ended thread has not been joined.
+//! Joining that one joins all.
 
 #![forbid(unsafe_code)]
 
@@ -24,8 +24,8 @@ use crate::blocking::Threads;
 use crate::context;
 
 thread_local! {
-    /// The token of the set that this thread is of; 0 where of none. It stays until the
-    /// thread is gone, for the destructors of its thread-locals.
+    /// The token of the set that this thread belongs to, or 0. It stays until the thread
+    /// is gone, for the destructors of its thread-locals.
     static SET: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -63,7 +63,8 @@ impl ThreadSet {
         name: String,
         life: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
-        // A thread that ends at once waits for this, and then finds its handle.
+        // The lock is held until the handle is stored. A thread that ends at once waits
+        // for it, and then finds its handle.
         let mut state = self.lock();
         let key = state.next;
         let set = self.clone();
@@ -77,14 +78,16 @@ impl ThreadSet {
         Ok(())
     }
 
-    /// Whether this is one of the threads, or the destructors of one are running.
+    /// Returns whether the caller is one of the threads, or a destructor of its
+    /// thread-locals.
     pub(crate) fn is_current(&self) -> bool {
         SET.try_with(Cell::get) == Ok(self.token)
     }
 
-    /// Waits until no thread runs, and joins them: the destructors of their
-    /// thread-locals have run then. Returns whether that was before the deadline, by
-    /// which the threads have to end; the destructors are waited for in any case.
+    /// Waits until no thread runs, and joins the threads, so that the destructors of
+    /// their thread-locals have run. Returns whether the threads ended before the
+    /// deadline. If not, none is joined. The destructors are waited for even past the
+    /// deadline.
     pub(crate) fn join(&self, deadline: Option<Instant>) -> bool {
         let mut state = self.lock();
         while !state.running.is_empty() {
@@ -108,7 +111,7 @@ impl ThreadSet {
     }
 }
 
-/// A thread that panicked has told of it by the panic hook.
+/// Joins a thread. If it panicked, the panic hook has reported that.
 fn join(thread: Option<JoinHandle<()>>) {
     if let Some(thread) = thread {
         thread.join().ok();
@@ -126,11 +129,11 @@ impl Drop for Member {
     }
 }
 
-/// Threads of the system on which calls may block.
+/// Threads of the system for calls that may block.
 pub(crate) struct SystemThreads {
     pub(crate) set: Arc<ThreadSet>,
     pub(crate) keep_alive: Duration,
-    /// Is woken after each call that is done.
+    /// Woken after each call that is done.
     pub(crate) done: Option<Waker>,
 }
 

@@ -1,4 +1,4 @@
-//! `Threads`: the executor without a scheduler.
+//! `Threads`: an executor without a scheduler.
 
 #![forbid(unsafe_code)]
 
@@ -8,16 +8,16 @@ use std::thread;
 use crate::task::{self, JoinHandle};
 use crate::{Executor, block_on};
 
-/// A thread for each task, which [`block_on`] runs it on.
+/// An executor that runs each task on a thread of its own, by [`block_on`].
 ///
-/// The simplest executor that keeps the contract, for tests, and for the few
-/// tasks that may block. Spawning costs the start of a thread and waiting the
-/// stack of one, so it is not the executor for thousands of tasks; nor can it
-/// cancel any: a task that waits for ever keeps its thread for ever.
+/// It is the simplest executor that keeps the contract. Use it in tests, and for a few
+/// tasks that may block. Each spawn starts a thread, and each waiting task keeps one, so
+/// it is not for thousands of tasks. It cannot cancel a task: a task that waits for ever
+/// keeps its thread for ever.
 ///
 /// # Panics
 ///
-/// `spawn` panics where the system refuses a thread.
+/// `spawn` panics if the system refuses a thread.
 ///
 /// # Examples
 ///
@@ -46,8 +46,8 @@ impl Executor for Threads {
             .spawn(move || block_on(task));
         if let Err(error) = spawned {
             panic!(
-                "the system refused a thread for the task ({error}): Threads takes one for each, \
-                 so run fewer at a time, or use an executor that shares threads"
+                "the system refused a thread for the task ({error}): Threads starts one for each \
+                 task, so run fewer at a time, or use an executor that shares threads"
             );
         }
         handle

@@ -1,7 +1,6 @@
 //! `Executor` for tokio's `Runtime` and `Handle`.
 //!
-//! Both are used as they are: `spawn` and `block_on` are tokio's own, in the
-//! flavor the runtime was built with.
+//! `spawn` and `block_on` are tokio's own, in the flavor that the runtime was built with.
 //!
 //! ```
 //! use reveille_executor::Executor;
@@ -28,22 +27,21 @@ use reveille::raw::Failure;
 use crate::Executor;
 use crate::task::{Id, JoinError};
 
-/// tokio's `JoinHandle`, answering this crate's [`JoinError`].
+/// A `JoinHandle` of tokio that returns this crate's [`JoinError`].
 ///
 /// Dropping it leaves the task running.
 ///
 /// # Errors
 ///
-/// Returns a [`JoinError`] if the task panicked, was aborted, or its runtime
-/// shut down.
+/// Returns a [`JoinError`] if the task panicked, was aborted, or its runtime shut down.
 ///
 /// # Cancel safety
 ///
-/// As tokio's: polled by reference, it loses nothing when the wait is given up.
+/// Nothing is lost if the handle is polled by reference and the wait is given up.
 ///
 /// # Panics
 ///
-/// As tokio's: polling it again after it was ready panics.
+/// Panics if it is polled again after it was ready.
 ///
 /// # Examples
 ///
@@ -64,7 +62,7 @@ pub struct JoinHandle<T> {
 }
 
 impl<T> JoinHandle<T> {
-    /// Returns tokio's handle, for all that it can do besides.
+    /// Returns tokio's handle, for all of its other methods.
     ///
     /// # Examples
     ///
@@ -116,8 +114,8 @@ impl Executor for Runtime {
     }
 }
 
-/// On a runtime of the current-thread flavor, tasks run only while a thread is
-/// in `Runtime::block_on`; `block_on` of a handle does not run them.
+/// On a runtime of the current-thread flavor, tasks run only while a thread is in
+/// `Runtime::block_on`. `block_on` of a handle does not run them.
 impl Executor for Handle {
     type JoinHandle<T: Send + 'static> = JoinHandle<T>;
 

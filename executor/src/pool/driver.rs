@@ -1,13 +1,13 @@
-//! What the worker of a pool does that sleeps for all: it drives.
+//! What the idle worker of a pool does for all workers: it drives the timers.
 //!
 //! ```text
 //!   turn: what is due is done ──▶ parked until the next deadline ──▶ turn
 //!                                    ▲ unparked: something to run, or a nearer deadline
 //! ```
 //!
-//! What there is to drive is the pool's timers. A reactor for what the operating
-//! system has ready is to stand here: it does in its turn what has become ready, and
-//! waits for more where there is a park now.
+//! Only the timers of the pool are driven. A reactor for I/O events would also belong
+//! here. Its turn would process the events that are ready, and its park would wait for
+//! more.
 
 #![forbid(unsafe_code)]
 
@@ -19,23 +19,23 @@ use reveille::time::{Driver, Instant};
 
 use crate::catch_panic::catch_panic;
 
-/// What is driven.
+/// Something that an idle worker drives.
 pub(crate) trait Drive<B: BlockingBackend>: Send + Sync + 'static {
-    /// Does what is due: what workers do in between that are never idle.
+    /// Fires what is due. Workers that are never idle call it now and then.
     fn fire(&self);
 
-    /// Does what is due, and returns until when there is nothing to do. The waker is
-    /// called if that changes.
+    /// Fires what is due, and returns the next deadline. The waker is called if an
+    /// earlier deadline is added.
     fn turn(&self, cx: &mut Context<'_>) -> Option<Instant>;
 
-    /// Sleeps until then, or until `park` is unparked.
+    /// Sleeps until `until`, or until `park` is unparked.
     fn park(&self, park: &Arc<B::Park>, until: Option<Instant>);
 }
 
-/// What the workers of a pool have between them. It goes with the last of them.
+/// The state that the workers of a pool share. It is dropped with the last of them.
 pub(crate) struct Driving<B: BlockingBackend> {
     pub(super) drive: Box<dyn Drive<B>>,
-    /// Notifies the worker that drives, or has an idle one drive.
+    /// Notifies the worker that drives, or unparks an idle one to drive.
     alarm: Waker,
 }
 

@@ -1,4 +1,4 @@
-//! `ThreadPool`: tasks on several threads, which steal from one another.
+//! `ThreadPool`: tasks on several threads, which steal work from one another.
 //!
 //! ```text
 //!   builder ──build──▶ running ──shutdown, drop──▶ ending: tasks are cancelled ──▶ ended
@@ -6,8 +6,8 @@
 //!                        └── spawn: it runs            └── spawn: cancelled at once
 //! ```
 //!
-//! The workers are in `workers`, what they drive in `driver`. The threads for calls that
-//! block are in `blocking`, and how all threads are joined in `thread_set`.
+//! The workers are in `workers`, and what they drive is in `driver`. The threads for
+//! blocking calls are in `blocking`. All threads are joined by `thread_set`.
 
 #![forbid(unsafe_code)]
 
@@ -40,36 +40,38 @@ use crate::thread_set::{SystemThreads, ThreadSet};
 
 /// An executor of several threads.
 ///
-/// Each worker has a queue, and steals from those of others when its own is empty;
-/// one that finds nothing to do sleeps. A task that another wakes on a worker runs
-/// there next, up to three times in a row, so that two that talk to each other stay
-/// on one processor.
+/// Each worker has a queue. If its queue is empty, it steals from the queues of others.
+/// If it finds nothing to run, it sleeps. A task that is woken on a worker by another
+/// task runs there next, up to three times in a row, so that two tasks that talk to each
+/// other stay on one processor.
 ///
-/// A task that is spawned begins on whatever worker is free first, whatever the task
-/// that spawned it does next. A task that is *woken* by another, on a worker, runs when
-/// the poll of that other has ended, or when a worker that was not asleep finds it. So a
-/// task must not block its worker after it has woken the task that it waits for:
-/// `.await`, or make the call that blocks by [`spawn_blocking`](Self::spawn_blocking).
+/// A spawned task begins on the first worker that is free, even if the task that spawned
+/// it blocks its own worker. A task that is *woken* by another task, on a worker, runs
+/// after the poll of that task, or on a worker that is awake and steals it. So a task
+/// must not block its worker after it has woken the task that it waits for. It has to
+/// `.await`, or to make the blocking call by [`spawn_blocking`](Self::spawn_blocking).
 ///
-/// The functions of `reveille::time` use its timers, which an idle worker drives: it
-/// sleeps until the next deadline. Where all are busy, each looks at the clock once in
-/// 61 polls. So a deadline is late only while every worker is in the midst of a poll,
-/// and a task that blocks the only worker until a sleep ends waits for ever: `.await`
-/// it. Tasks that are ready run before those that a timer wakes.
+/// The functions of `reveille::time` use the timers of the pool. An idle worker drives
+/// them: it sleeps until the next deadline. If all workers are busy, each fires timers
+/// once in 61 polls. So a deadline is late only while every worker is in the middle of a
+/// poll. A task that blocks the only worker until a sleep ends waits for ever: `.await`
+/// the sleep. Tasks that are ready run before tasks that a timer wakes.
 ///
-/// # The end
+/// # Shutdown
 ///
-/// Dropped, or [shut down](Self::shutdown_timeout), it cancels its tasks: each
-/// future is dropped once, on a worker, at the end of its poll if it is being
-/// polled. What is spawned from then on by a [`Handle`] is cancelled at once; by a
-/// destructor that is 16 deep in destructors that spawn, when the outermost has ended. A
-/// call that blocks and has begun is waited for; one that has not is dropped by the
+/// Dropping the pool, or [shutting it down](Self::shutdown_timeout), cancels its tasks.
+/// Each future is dropped once, on a worker. If it is being polled, it is dropped at the
+/// end of that poll. A task that is spawned later by a [`Handle`] is cancelled at once.
+/// If the destructor that spawns it is nested 16 deep in destructors that spawn, it is
+/// cancelled when the outermost one has ended.
+///
+/// A blocking call that has begun is waited for. One that has not begun is dropped by the
 /// thread that ends the pool. The threads are joined: when the drop returns, the
-/// destructors of their thread-locals have run. Sleeps on its timers that are left,
-/// outside of its tasks, are driven by a thread from then on.
+/// destructors of their thread-locals have run. Sleeps on the pool's timers that are left
+/// outside of its tasks are driven by a thread from then on.
 ///
-/// A process that `fork`s has the pool in the child, and none of its threads: nothing is
-/// run there, and no timer of the process fires. Build executors after the `fork`.
+/// After a `fork`, the child has the pool but none of its threads. No task runs there,
+/// and no timer of the process fires. Create executors after the `fork`.
 ///
 /// # Examples
 ///
@@ -90,16 +92,15 @@ use crate::thread_set::{SystemThreads, ThreadSet};
 pub struct ThreadPool {
     handle: Handle,
     threads: Arc<ThreadSet>,
-    /// Whether it has been ended before it is dropped.
+    /// It has been shut down before it is dropped.
     ended: bool,
 }
 
-/// A handle to a [`ThreadPool`], by which to spawn on it. It does not keep the pool
-/// from ending.
+/// A handle that spawns on a [`ThreadPool`]. It does not keep the pool alive.
 #[derive(Clone)]
 pub struct Handle(Arc<Shared>);
 
-/// What a pool and its handles share.
+/// The state that a pool and its handles share.
 struct Shared {
     workers: Arc<Workers<Native>>,
     blocking: Arc<Blocking<Native>>,
@@ -111,14 +112,14 @@ impl ThreadPool {
     ///
     /// # Panics
     ///
-    /// Panics where the system refuses a thread.
+    /// Panics if the system refuses a thread.
     #[track_caller]
     #[must_use]
     pub fn new() -> Self {
         Self::builder().build()
     }
 
-    /// Sets a pool up before it is created.
+    /// Returns a builder, which configures a pool before it is created.
     pub fn builder() -> Builder {
         Builder {
             workers: thread::available_parallelism().map_or(1, NonZero::get),
@@ -129,7 +130,7 @@ impl ThreadPool {
         }
     }
 
-    /// Returns the timers that tasks use here.
+    /// Returns the timers that the tasks of the pool use.
     ///
     /// # Examples
     ///
@@ -145,7 +146,7 @@ impl ThreadPool {
         &self.handle.0.timers
     }
 
-    /// Returns a handle, by which tasks can spawn too.
+    /// Returns a handle to the pool, with which tasks can spawn too.
     #[must_use]
     pub fn handle(&self) -> &Handle {
         &self.handle
@@ -171,7 +172,7 @@ impl ThreadPool {
         self.handle.spawn_as(Some(name), future)
     }
 
-    /// Calls a function that may block. See [`Handle::spawn_blocking`].
+    /// Runs a function that may block. See [`Handle::spawn_blocking`].
     #[track_caller]
     pub fn spawn_blocking<T: Send + 'static>(
         &self,
@@ -180,23 +181,24 @@ impl ThreadPool {
         self.handle.spawn_blocking(call)
     }
 
-    /// Runs a future to its end on this thread, while the workers run tasks.
+    /// Runs a future to completion on this thread, while the workers run tasks.
     ///
     /// # Panics
     ///
-    /// Panics inside a task of the pool, and inside a future that `block_on` runs on
-    /// this thread: `.await` there. A panic of the future goes on to the caller.
+    /// Panics if the caller is a task of the pool, or a future that `block_on` runs on
+    /// this thread: `.await` the future there. A panic of the future resumes in the
+    /// caller.
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.handle.block_on(future)
     }
 
-    /// Ends the pool, and waits until its threads have ended, but no longer than
-    /// `at_most`. Returns whether they have.
+    /// Shuts the pool down, and waits until its threads have ended, for at most
+    /// `at_most`. Returns whether they have ended.
     ///
-    /// A thread that is in the midst of a poll, or of a call that blocks, ends after
-    /// it, whether or not it is still waited for. Where all have ended in time, the
-    /// destructors of their thread-locals are waited for, however long they take.
+    /// A thread that is in the middle of a poll, or of a blocking call, ends after it,
+    /// even if this has returned by then. If all threads end in time, this also waits for
+    /// the destructors of their thread-locals, however long they take.
     ///
     /// # Examples
     ///
@@ -222,7 +224,7 @@ impl ThreadPool {
         !self.threads.is_current() && self.threads.join(deadline)
     }
 
-    /// Ends the pool, and does not wait.
+    /// Shuts the pool down without waiting for its threads.
     pub fn shutdown_background(mut self) {
         self.ended = true;
         self.end();
@@ -237,15 +239,15 @@ impl ThreadPool {
     }
 }
 
-/// Ends the pool, and waits until its threads have ended, unless it is dropped on
-/// one of them.
+/// Shuts the pool down, and waits until its threads have ended. If it is dropped on one
+/// of them, it does not wait.
 impl Drop for ThreadPool {
     fn drop(&mut self) {
         if self.ended {
             return;
         }
         self.end();
-        // One of its threads would wait for itself.
+        // A thread of the pool would wait for itself.
         if !self.threads.is_current() {
             self.threads.join(None);
         }
@@ -257,7 +259,8 @@ impl Handle {
     ///
     /// # Panics
     ///
-    /// Panics where no pool does. [`try_current`](Self::try_current) asks first.
+    /// Panics if no pool runs the caller. [`try_current`](Self::try_current) returns
+    /// `None` instead.
     ///
     /// # Examples
     ///
@@ -272,8 +275,8 @@ impl Handle {
     #[must_use]
     pub fn current() -> Self {
         Self::try_current().expect(
-            "Handle::current was called where no ThreadPool runs the caller: call it inside a \
-             future that one runs, or clone the handle of the pool",
+            "Handle::current was called outside of a ThreadPool: call it inside a future that a \
+             pool runs, or clone the handle of the pool",
         )
     }
 
@@ -289,7 +292,7 @@ impl Handle {
         context::current().and_then(Self::of)
     }
 
-    /// The pool that is this executor, if it is one.
+    /// Returns the handle of the pool that this executor is, if it is one.
     pub(crate) fn of(current: Current) -> Option<Self> {
         match current {
             Current::Shared(shared) => shared.downcast().ok().map(Self),
@@ -297,7 +300,7 @@ impl Handle {
         }
     }
 
-    /// Spawns a task, which begins on the first worker that is free.
+    /// Spawns a task. It begins on the first worker that is free.
     ///
     /// # Examples
     ///
@@ -335,17 +338,17 @@ impl Handle {
         JoinHandle::new(join)
     }
 
-    /// Calls a function that may block, on a thread that is there for it.
+    /// Runs a function that may block, on a thread for such calls.
     ///
-    /// There are as many such threads as calls under way, up to a bound past which
-    /// calls wait; they end when there was no call for some time. A call that has
-    /// begun cannot be aborted. One that has not is dropped, with what it captured, by
-    /// the thread that aborts it.
+    /// There are as many of these threads as calls under way, up to a bound. Past it,
+    /// calls wait for a thread. A thread ends if no call comes for some time. A call that
+    /// has begun cannot be aborted. A call that has not begun is dropped, with what it
+    /// captured, by the thread that aborts it.
     ///
     /// # Panics
     ///
     /// Panics if there is no thread for such calls yet and the system refuses one. The
-    /// call has been dropped then. A call that waited for the same thread is cancelled.
+    /// call has been dropped then. A call that waits for the same thread is cancelled.
     ///
     /// # Examples
     ///
@@ -364,7 +367,8 @@ impl Handle {
         JoinHandle::of_call(self.0.blocking.spawn(call, describe(None)))
     }
 
-    /// Returns whether the pool has ended: what is spawned is cancelled at once.
+    /// Returns whether the pool has been shut down. If so, a task that is spawned is
+    /// cancelled at once.
     ///
     /// # Examples
     ///
@@ -382,12 +386,12 @@ impl Handle {
         self.0.workers.is_closed()
     }
 
-    /// Runs a future to its end on this thread. See [`ThreadPool::block_on`].
+    /// Runs a future to completion on this thread. See [`ThreadPool::block_on`].
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         assert!(
             self.0.workers.current().is_none(),
-            "ThreadPool::block_on was called inside a task of the same pool, which would stop a \
+            "ThreadPool::block_on was called inside a task of the same pool, which would block a \
              worker while the future waits: `.await` it, or spawn it and `.await` its handle"
         );
         let _entered = self.enter();
@@ -395,19 +399,19 @@ impl Handle {
         crate::block_on(future)
     }
 
-    /// Makes the pool the executor of what this thread runs.
+    /// Makes the pool the current executor of this thread.
     fn enter(&self) -> context::Entered {
         context::enter(Current::Shared(self.0.clone()))
     }
 
-    /// Calls a function where the pool is the current executor.
+    /// Calls a function with the pool as the current executor.
     fn within(&self, f: &mut dyn FnMut()) {
         let _entered = self.enter();
         let _timers = self.0.timers.enter();
         f();
     }
 
-    /// The life of a worker.
+    /// Runs tasks on this thread, as the worker with this index, until the pool ends.
     fn work(&self, index: usize, driving: Arc<Driving<Native>>, polls: &Polls) {
         let Shared {
             workers, timers, ..
@@ -480,9 +484,9 @@ impl fmt::Debug for Handle {
     }
 }
 
-/// Sets a [`ThreadPool`] up.
+/// Configures a [`ThreadPool`].
 #[derive(Debug)]
-#[must_use = "it sets a pool up, which `build` makes"]
+#[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder {
     workers: usize,
     max_blocking: usize,
@@ -492,39 +496,43 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Sets how many workers there are; by default one for each processor.
+    /// Sets the number of workers. By default there is one for each processor.
     ///
     /// # Panics
     ///
-    /// Panics where there would be none.
+    /// Panics if `count` is 0.
     #[track_caller]
     pub fn workers(mut self, count: usize) -> Self {
-        assert!(count > 0, "a ThreadPool without workers runs nothing");
+        assert!(count > 0, "a ThreadPool needs at least one worker, not 0");
         self.workers = count;
         self
     }
 
-    /// Sets how many calls that block can be under way at a time; by default 512.
+    /// Sets the maximum number of blocking calls that are under way at a time. The
+    /// default is 512.
     ///
     /// # Panics
     ///
-    /// Panics where it would be none.
+    /// Panics if `count` is 0.
     #[track_caller]
     pub fn max_blocking(mut self, count: usize) -> Self {
-        assert!(count > 0, "calls that block would wait for ever");
+        assert!(
+            count > 0,
+            "a ThreadPool needs at least one thread for blocking calls, not 0"
+        );
         self.max_blocking = count;
         self
     }
 
-    /// Sets how long a thread for calls that block waits for the next; by default ten
-    /// seconds.
+    /// Sets how long a thread for blocking calls waits for the next call before it ends.
+    /// The default is ten seconds.
     pub fn keep_alive(mut self, at_most: Duration) -> Self {
         self.keep_alive = at_most;
         self
     }
 
-    /// Sets the timers that tasks use; by default some of its own, on the real clock. A
-    /// virtual clock is not moved by the pool, whose workers do not know when all
+    /// Sets the timers that tasks use. By default the pool creates its own, on the real
+    /// clock. The pool never moves a virtual clock, because no worker knows when all
     /// others are idle too.
     ///
     /// # Examples
@@ -545,7 +553,7 @@ impl Builder {
         self
     }
 
-    /// Reports each poll of a task that takes longer than this. See [`LongPoll`].
+    /// Reports each poll of a task that takes longer than `over`. See [`LongPoll`].
     pub fn on_long_poll(
         mut self,
         over: Duration,
@@ -555,11 +563,11 @@ impl Builder {
         self
     }
 
-    /// Makes the pool, and starts its workers.
+    /// Creates the pool, and starts its workers.
     ///
     /// # Panics
     ///
-    /// Panics where the system refuses a thread.
+    /// Panics if the system refuses a thread.
     #[track_caller]
     #[must_use]
     pub fn build(self) -> ThreadPool {
@@ -574,7 +582,7 @@ impl Builder {
             },
         );
         let timers = self.timers.unwrap_or_else(Timers::threaded);
-        // Before any sleep, or a thread would drive.
+        // Before any sleep is added. Otherwise a thread would drive the timers.
         let alarm = Waker::from(Arc::new(Alarm(workers.clone())));
         let driving = Driving::new(timers.driver(), alarm);
         let handle = Handle(Arc::new(Shared {
@@ -598,7 +606,7 @@ impl Builder {
                 handle.work(index, driving, &polls);
             });
             if let Err(error) = started {
-                panic!("the system refused a thread for a worker: {error}");
+                panic!("the system refused a thread for a worker of the pool: {error}");
             }
         }
         pool

@@ -1,7 +1,8 @@
-//! Interleavings of a pool's workers with threads that spawn, wake, abort, join and end
-//! it. Under loom each model is complete, without a preemption bound, unless it
-//! says so; shuttle, which may come to more preemptions than such a bound, draws some
-//! thousand executions of each.
+//! Models of a pool: its workers beside threads that spawn, wake, abort, join and end it.
+//!
+//! Under loom each model is complete, without a preemption bound, unless its comment says
+//! otherwise. Shuttle draws some thousand executions of each, which may have more
+//! preemptions than such a bound.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -22,24 +23,25 @@ use super::driver::{Drive, Driving};
 use super::workers::{Alarm, Worker, Workers};
 use crate::blocking::{Blocking, Spawned, Threads};
 
-/// What explores a model: a backend, with threads of its own.
+/// Explores a model: a backend, with threads of its own.
 trait Checker: BlockingBackend {
-    /// Runs executions of a model: all that have so many preemptions at most of a
-    /// thread that could go on, or some of them, whatever they have.
+    /// Runs executions of a model. A checker that explores runs all executions with at
+    /// most `preemptions` switches away from a thread that could go on. A checker that
+    /// draws ignores the bound.
     fn check(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static);
 
-    /// Starts a thread of the model, and returns what joins it.
+    /// Starts a thread of the model. Returns a function that joins it.
     fn spawn<T: Send + 'static>(
         life: impl FnOnce() -> T + Send + 'static,
     ) -> Box<dyn FnOnce() -> T + Send>;
 
-    /// Lets other threads come in between.
+    /// Lets other threads run in between.
     fn yield_now();
 
     /// Makes the thread a worker.
     fn enter_worker(index: usize);
 
-    /// Which worker the thread is.
+    /// Returns the index of the worker that the thread is.
     fn worker() -> Option<usize>;
 }
 
@@ -79,7 +81,7 @@ shuttle::thread_local! {
     static OF_SHUTTLE: Cell<Option<usize>> = Cell::new(None);
 }
 
-/// How many executions of a model shuttle draws, always the same ones.
+/// The number of executions of a model that shuttle draws, from a fixed seed.
 const DRAWN: usize = 2_000;
 
 impl Checker for Shuttle {
@@ -108,7 +110,7 @@ impl Checker for Shuttle {
     }
 }
 
-/// A model, under each checker.
+/// Runs each model under each checker.
 macro_rules! models {
     ($($model:ident),* $(,)?) => {
         mod under_loom {
@@ -127,14 +129,14 @@ macro_rules! models {
     };
 }
 
-/// Explores `model`, and collects what its executions returned.
+/// Explores `model`, and collects what its executions return.
 fn explore<C: Checker, T: Ord + Send + 'static>(
     model: impl Fn() -> T + Send + Sync + 'static,
 ) -> (usize, BTreeSet<T>) {
     explore_within::<C, T>(None, model)
 }
 
-/// As [`explore`], with so many preemptions at most where all executions are explored.
+/// Explores `model` as [`explore`] does, with at most `preemptions` preemptions.
 fn explore_within<C: Checker, T: Ord + Send + 'static>(
     preemptions: Option<usize>,
     model: impl Fn() -> T + Send + Sync + 'static,
@@ -164,7 +166,7 @@ fn metadata() -> Metadata {
     }
 }
 
-/// Counts its drops, which the model asks for at its end.
+/// Counts drops. A model checks the count at its end.
 #[derive(Clone, Default)]
 struct Drops(Arc<AtomicUsize>);
 
@@ -191,7 +193,7 @@ fn join<C: Checker, T: Send + 'static>(end: Join<T, C>) -> Outcome<T> {
     block_on::<C, _>(poll_fn(|cx| Join::poll(&mut end, cx)))
 }
 
-/// A queue of one, which a runner waits for.
+/// A queue with room for one runnable, which a runner waits for.
 struct Slot<C: Checker>(StateLock<Option<Runnable<C>>, C>);
 
 struct ToSlot<C: Checker>(Arc<Slot<C>>);
@@ -214,8 +216,9 @@ impl<C: Checker> Slot<C> {
     }
 }
 
-/// A future that is pending once, giving its waker to another thread, and the task
-/// of it on a slot, run once. Returns how often it was polled in all.
+/// Runs the task of a future that is pending once and gives its waker to another thread.
+/// The task is scheduled into a slot, and run from it. Returns how often the future was
+/// polled.
 fn woken<C: Checker>(
     meanwhile: impl Fn(Waker) + Send + Sync + Clone + 'static,
 ) -> (usize, usize, Option<bool>) {
@@ -232,7 +235,7 @@ fn woken<C: Checker>(
             }
             let (waker, meanwhile) = (cx.waker().clone(), meanwhile.clone());
             *other.lock().unwrap() = Some(C::spawn(move || meanwhile(waker)));
-            // Here the other thread may come in between.
+            // The other thread may run in between.
             C::yield_now();
             Poll::Pending
         }
@@ -241,9 +244,9 @@ fn woken<C: Checker>(
     let mut next = match runnable.run() {
         RunResult::Woken(runnable) => Some(runnable),
         RunResult::Pending => None,
-        RunResult::Completed(_) => panic!("it waits once"),
+        RunResult::Completed(_) => panic!("the future is pending once"),
     };
-    let other = other.lock().unwrap().take().expect("it was polled");
+    let other = other.lock().unwrap().take().expect("the future was polled");
     other();
     while let Some(runnable) = next.take() {
         if let RunResult::Woken(again) = runnable.run() {
@@ -272,7 +275,7 @@ fn wakes_merge_and_one_after_the_end_is_nothing<C: Checker>() {
     assert_eq!(seen, BTreeSet::from([(2, 1, Some(true))]));
 }
 
-/// Abort beside the poll: the future is dropped once and not while it is polled,
+/// An abort beside the poll. The future is dropped once, and not while it is polled,
 /// which loom's cell would report.
 fn an_abort_beside_a_poll_drops_the_future_once<C: Checker>() {
     let (_, seen) = explore::<C, _>(|| {
@@ -297,8 +300,8 @@ fn an_abort_beside_a_poll_drops_the_future_once<C: Checker>() {
     assert_eq!(seen, BTreeSet::from([(1, true)]));
 }
 
-/// The executor's end beside the poll: the later of the two drops the future. What
-/// `cargo verify task` has found in two sections of `cancel`.
+/// The end of the executor beside the poll. The later of the two drops the future. `cargo
+/// verify task` found this fault when `cancel` had two sections.
 fn a_cancellation_beside_a_poll_leaves_no_future_behind<C: Checker>() {
     let (_, seen) = explore::<C, _>(|| {
         let slot = Slot::<C>::new();
@@ -328,8 +331,8 @@ fn a_cancellation_beside_a_poll_leaves_no_future_behind<C: Checker>() {
     assert_eq!(seen, BTreeSet::from([(1, true)]));
 }
 
-/// The join end waits, or leaves, beside the completion: the output is delivered or
-/// dropped, once.
+/// The join handle waits, or is dropped, beside the completion. The output is delivered
+/// once, or dropped once.
 fn a_join_beside_the_completion_gets_the_output<C: Checker>() {
     let (_, seen) = explore::<C, _>(|| {
         let drops = Drops::default();
@@ -362,10 +365,10 @@ fn a_join_end_that_leaves_beside_the_completion_leaves_nothing<C: Checker>() {
     assert_eq!(seen, BTreeSet::from([(false, 1), (true, 1)]));
 }
 
-/// EX-07: a detached task that waits and loses its last waker.
+/// EX-07: a detached task waits, and loses its last waker.
 fn an_orphan_is_dropped_by_its_executor<C: Checker>() {
     let (_, seen) = explore::<C, _>(|| woken::<C>(drop).0);
-    assert_eq!(seen, BTreeSet::from([1]), "with a handle it waits");
+    assert_eq!(seen, BTreeSet::from([1]), "a task with a handle waits");
     let (_, seen) = explore::<C, _>(|| {
         let slot = Slot::<C>::new();
         let drops = Drops::default();
@@ -393,7 +396,7 @@ fn an_orphan_is_dropped_by_its_executor<C: Checker>() {
     assert_eq!(seen, BTreeSet::from([(0, 1)]));
 }
 
-/// Nothing to drive.
+/// A driver with nothing to drive.
 struct Idle;
 
 impl<C: Checker> Drive<C> for Idle {
@@ -412,7 +415,7 @@ fn idle<C: Checker>() -> Arc<Driving<C>> {
     Driving::new(Idle, Waker::noop().clone())
 }
 
-/// The life of a worker, as `Handle::work` has it.
+/// Runs tasks as a worker does, like `Handle::work`.
 fn work<C: Checker>(workers: &Arc<Workers<C>>, driving: Arc<Driving<C>>, index: usize) {
     let mut worker = Worker::new(workers.clone(), driving, index);
     while let Some(runnable) = worker.next() {
@@ -451,7 +454,7 @@ fn a_worker_that_goes_to_sleep_does_not_miss_a_spawn<C: Checker>() {
     assert_eq!(seen, BTreeSet::from([Some(7)]));
 }
 
-/// One worker puts two tasks into its queue, and runs neither; the other steals.
+/// One worker puts two tasks into its queue and runs neither. The other steals one.
 fn a_worker_that_goes_to_sleep_does_not_miss_what_it_can_steal<C: Checker>() {
     let (_, seen) = explore::<C, _>(|| {
         let workers = Workers::<C>::new(2, |_| None);
@@ -459,7 +462,7 @@ fn a_worker_that_goes_to_sleep_does_not_miss_what_it_can_steal<C: Checker>() {
             let workers = workers.clone();
             move || {
                 let mut worker = Worker::new(workers, idle(), 1);
-                drop(worker.next().expect("there is one to steal").run());
+                drop(worker.next().expect("there is a task to steal").run());
             }
         });
         let busy = Worker::new(workers.clone(), idle(), 0);
@@ -519,13 +522,13 @@ fn a_task_that_waits_is_cancelled_by_the_worker_at_the_end<C: Checker>() {
     assert_eq!(seen, BTreeSet::from([(true, 1)]));
 }
 
-/// Another worker takes what there is to be stolen while this one fires.
+/// A driver whose `fire` has another worker steal what there is to be stolen.
 struct Steals<C: Checker>(Mutex<Worker<C>>);
 
 impl<C: Checker> Drive<C> for Steals<C> {
     fn fire(&self) {
         let stolen = self.0.lock().unwrap().next();
-        drop(stolen.expect("there is one to steal"));
+        drop(stolen.expect("there is a task to steal"));
     }
 
     fn turn(&self, _: &mut Context<'_>) -> Option<Instant> {
@@ -533,12 +536,12 @@ impl<C: Checker> Drive<C> for Steals<C> {
     }
 
     fn park(&self, _: &Arc<C::Park>, _: Option<Instant>) {
-        unreachable!("there is something to run");
+        unreachable!("the worker has a task to run, and does not park");
     }
 }
 
-/// What a worker keeps back while it fires is found after it, though its queue was
-/// found empty in between.
+/// A worker holds its lifo slot back while it fires. The task is found afterwards, even
+/// if its queue was found empty in between.
 fn a_lifo_slot_is_not_lost_where_the_rest_is_stolen<C: Checker>() {
     let (_, seen) = explore::<C, _>(|| {
         C::enter_worker(0);
@@ -558,21 +561,21 @@ fn a_lifo_slot_is_not_lost_where_the_rest_is_stolen<C: Checker>() {
     assert_eq!(seen, BTreeSet::from([Some(7)]));
 }
 
-/// One sleep and its driver, as `Timers` have them, with the clock under the same lock:
-/// its time is the bits. All of it is a section each, and
-/// small enough for the stacks of loom's threads. That `Timers` keep this contract is explored over `Timers`.
+/// One sleep and its driver, in place of `Timers`. The clock is under the same lock: its
+/// time is the bits. Each operation is one section, and small enough for the stacks of
+/// loom's threads. Other models explore that `Timers` keep this contract.
 struct OneSleep<C: Checker>(StateLock<Sleeping<C>, C>);
 
 struct Sleeping<C: Checker> {
     deadline: Option<u64>,
     fired: bool,
     sleeper: WakerSlot,
-    /// The waker of the next turn, whatever is due.
+    /// Woken at the next turn, whatever is due.
     turned: WakerSlot,
     driver: WakerSlot,
-    /// Until when the driver needs no wake.
+    /// The time up to which the driver needs no wake.
     until: u64,
-    /// The thread that sleeps until then.
+    /// The thread that sleeps until that time.
     parked: Option<Arc<C::Park>>,
 }
 
@@ -650,8 +653,8 @@ impl<C: Checker> OneSleep<C> {
         assert!(registered.is_pending());
     }
 
-    /// Begins to sleep for a tick, which passes at once, and blocks the thread until
-    /// a turn has seen that.
+    /// Begins to sleep for a tick, which passes at once, and blocks the thread until a
+    /// turn has fired the sleep.
     fn block_on_a_tick(&self) {
         let mut ticked = false;
         block_on::<C, _>(poll_fn(|cx| {
@@ -682,7 +685,7 @@ impl<C: Checker> Drive<C> for Arc<OneSleep<C>> {
         next.map(|next| Instant::ORIGIN + Duration::from_nanos(next))
     }
 
-    /// Nothing ends it but the time and an unpark: where neither comes, loom tells.
+    /// Only the time and an unpark end it. If neither comes, loom reports a deadlock.
     fn park(&self, park: &Arc<C::Park>, until: Option<Instant>) {
         let until = until.map_or(u64::MAX, |until| {
             u64::try_from(until.since_origin().as_nanos()).unwrap()
@@ -710,7 +713,7 @@ fn driven<C: Checker>(count: usize) -> Driven<C> {
     (workers, driving, sleep)
 }
 
-/// TM-01: the worker goes to park while a deadline comes up, and is in time for it.
+/// TM-01: a deadline comes while the worker goes to park. The worker fires it in time.
 fn a_worker_that_goes_to_park_does_not_miss_a_nearer_deadline<C: Checker>() {
     let (executions, _) = explore::<C, _>(|| {
         let (workers, driving, sleep) = driven::<C>(1);
@@ -725,7 +728,7 @@ fn a_worker_that_goes_to_park_does_not_miss_a_nearer_deadline<C: Checker>() {
     assert!(executions > 10);
 }
 
-/// Is woken once, and has the thread that wakes it schedule a task.
+/// A waker that schedules a task from the thread that wakes it.
 struct Schedules<C: Checker> {
     workers: Arc<Workers<C>>,
     runnable: Mutex<Option<Runnable<C>>>,
@@ -742,8 +745,7 @@ impl<C: Checker> Wake for Schedules<C> {
     }
 }
 
-/// When a sleep begins, seen from the worker that drives and to which its turn has
-/// given something to run.
+/// When a sleep begins, relative to the turn that gives the driving worker a task to run.
 #[derive(Clone, Copy, PartialEq)]
 enum Begins {
     BeforeItsTurn,
@@ -751,11 +753,12 @@ enum Begins {
     WhenItRuns,
 }
 
-/// The worker that drives goes to run what its turn has woken, and is kept by it until
-/// a sleep ends: the other drives, whether it was idle before or comes to be.
+/// The worker that drives leaves to run a task that its turn has woken, and the task
+/// blocks it until a sleep ends. The other worker drives, whether it was idle before or
+/// becomes idle.
 fn left_behind<C: Checker>(begins: Begins) {
-    // All interleavings are too many; five preemptions are 145,542 executions of the
-    // last.
+    // All interleavings are too many. Five preemptions are 145,542 executions of the last
+    // model.
     let (executions, _) = explore_within::<C, _>(Some(3), move || {
         let (workers, driving, sleep) = driven::<C>(2);
         if begins == Begins::BeforeItsTurn {
@@ -800,8 +803,8 @@ fn a_worker_that_drove_leaves_no_deadline_behind_that_comes_after_it<C: Checker>
     left_behind::<C>(Begins::WhenItRuns);
 }
 
-/// Threads of the checker, idle for ever or not at all, of which the first so many are
-/// refused.
+/// Threads of the checker, which are idle for ever or not at all. The first `refuses`
+/// starts are refused.
 struct OfModel<C> {
     too_long: bool,
     refuses: AtomicUsize,
@@ -810,7 +813,7 @@ struct OfModel<C> {
 
 impl<C: Checker> Threads<C> for OfModel<C> {
     fn start(&self, life: Box<dyn FnOnce() + Send>) -> io::Result<()> {
-        // Here another call may come in between.
+        // Another call may come in between.
         C::yield_now();
         let left = |left: usize| left.checked_sub(1);
         let refused = self
@@ -842,7 +845,7 @@ fn calls<C: Checker>(max_threads: usize, too_long: bool, refuses: usize) -> Arc<
     blocking
 }
 
-/// Makes a call; none where it was refused a thread.
+/// Makes a call. Returns `None` if it was refused a thread.
 fn try_call<C: Checker>(blocking: &Arc<Blocking<C>>, answer: u32) -> Option<Join<u32, C>> {
     let Spawned { join, refused } = blocking.spawn(move || answer, metadata()).ok()?;
     if let Some(refused) = refused {
@@ -852,10 +855,10 @@ fn try_call<C: Checker>(blocking: &Arc<Blocking<C>>, answer: u32) -> Option<Join
 }
 
 fn call<C: Checker>(blocking: &Arc<Blocking<C>>, answer: u32) -> Join<u32, C> {
-    try_call(blocking, answer).expect("there is a thread")
+    try_call(blocking, answer).expect("no thread is refused")
 }
 
-/// What has become of a call: its output, or none where it was cancelled.
+/// Returns the output of a call, or `None` if it was cancelled.
 fn called<C: Checker>(end: Join<u32, C>) -> Option<u32> {
     match join(end) {
         Ok(answer) => Some(answer),
@@ -864,8 +867,8 @@ fn called<C: Checker>(end: Join<u32, C>) -> Option<u32> {
     }
 }
 
-/// A call comes while the only thread ends the one before, goes to sleep, or ends for
-/// having been idle for too long. Within three preemptions: all are too many.
+/// A call comes while the only thread finishes the one before, goes to sleep, or ends
+/// because it was idle for too long. Within three preemptions, because all are too many.
 fn a_call_that_blocks_is_not_missed_by_a_thread_that_goes_to_sleep_or_ends<C: Checker>() {
     for too_long in [false, true] {
         let (executions, seen) = explore_within::<C, _>(Some(3), move || {
@@ -879,7 +882,8 @@ fn a_call_that_blocks_is_not_missed_by_a_thread_that_goes_to_sleep_or_ends<C: Ch
     }
 }
 
-/// Two calls at a time, which one thread takes both, or two do. Within two preemptions.
+/// Two calls at a time, which one thread takes both, or two threads take. Within two
+/// preemptions.
 fn calls_that_block_are_taken_once_each<C: Checker>() {
     for max_threads in [1, 2] {
         let (executions, seen) = explore_within::<C, _>(Some(2), move || {
@@ -894,8 +898,8 @@ fn calls_that_block_are_taken_once_each<C: Checker>() {
     }
 }
 
-/// The end comes while a thread takes a call or is idle: the call runs, or it is
-/// cancelled; the thread ends, or loom would tell.
+/// The end comes while a thread takes a call or is idle. The call runs, or it is
+/// cancelled. The thread ends, or loom reports a deadlock.
 fn a_call_that_blocks_beside_the_end_runs_or_is_cancelled<C: Checker>() {
     let (_, seen) = explore::<C, _>(|| {
         let blocking = calls::<C>(1, false, 0);
@@ -910,8 +914,8 @@ fn a_call_that_blocks_beside_the_end_runs_or_is_cancelled<C: Checker>() {
     assert_eq!(seen, BTreeSet::from([None, Some(7)]));
 }
 
-/// Two calls at a time, of which the system refuses one or both a thread: each is told
-/// so, runs, or is cancelled, and none waits for ever.
+/// Two calls at a time, for which the system refuses one thread or both. Each call
+/// returns an error, runs, or is cancelled. None waits for ever.
 fn a_call_that_is_refused_a_thread_leaves_no_call_behind<C: Checker>() {
     for (refuses, max_threads) in [(1, 2), (2, 2), (1, 1)] {
         let (executions, seen) = explore_within::<C, _>(Some(2), move || {
@@ -927,16 +931,19 @@ fn a_call_that_is_refused_a_thread_leaves_no_call_behind<C: Checker>() {
         });
         assert!(executions > 10);
         let is_refused = |&(own, other): &(Option<_>, Option<_>)| own.is_none() || other.is_none();
-        assert!(seen.iter().any(is_refused), "none was told: {seen:?}");
+        assert!(seen.iter().any(is_refused), "no call was refused: {seen:?}");
         if refuses == 2 {
             let runs = |seen: &(_, _)| *seen == (Some(Some(2)), Some(Some(1)));
-            assert!(!seen.iter().any(runs), "there was no thread: {seen:?}");
+            assert!(
+                !seen.iter().any(runs),
+                "both ran without a thread: {seen:?}"
+            );
         }
     }
 }
 
-/// An abort comes while a thread takes the call: what the call has captured is dropped
-/// once, and is gone when the abort has returned unless the call has begun.
+/// An abort comes while a thread takes the call. What the call has captured is dropped
+/// once. Unless the call has begun, it is dropped when the abort returns.
 fn an_abort_beside_a_call_that_begins_drops_what_it_captured_once<C: Checker>() {
     let (_, seen) = explore::<C, _>(|| {
         let blocking = calls::<C>(1, false, 0);
@@ -946,7 +953,9 @@ fn an_abort_beside_a_call_that_begins_drops_what_it_captured_once<C: Checker>() 
             let _captured = captured;
             7
         };
-        let spawned = blocking.spawn(call, metadata()).expect("it is let in");
+        let spawned = blocking
+            .spawn(call, metadata())
+            .expect("no thread is refused");
         let end = spawned.join;
         end.abort();
         let at_once = drops.count();
@@ -963,8 +972,8 @@ fn an_abort_beside_a_call_that_begins_drops_what_it_captured_once<C: Checker>() 
     );
 }
 
-/// What runs on a worker spawns a task and blocks the worker until that has ended: the
-/// other worker, which is idle or about to be, takes it.
+/// A worker spawns a task and blocks until the task has ended. The other worker, which is
+/// idle or about to be, runs it.
 fn a_spawned_task_is_not_stranded_by_what_spawned_it<C: Checker>() {
     let (executions, seen) = explore::<C, _>(|| {
         let workers = Workers::<C>::new(2, |_| C::worker());

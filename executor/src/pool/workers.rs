@@ -14,20 +14,21 @@
 //!
 //! Invariants:
 //!
-//! 1. No worker sleeps on what it should run. A worker enters itself among the idle
-//!    first, in the section that finds the inject queue empty, and then enters the lock
-//!    of every queue. A push has left the lock of the queue when it looks for the idle.
-//!    So either the worker finds what was pushed, or its section comes before that push,
-//!    which then sees it among the idle and unparks it. The one exception is a push into
-//!    an empty lifo slot, which unparks no worker: what a task wakes runs after that
-//!    task's poll, or on a worker that looks for something to steal.
-//! 2. While a worker is idle, no deadline passes unseen. Which worker drives stands under
-//!    the lock of the idle; it is the last of them to be unparked for something else. If it
-//!    leaves with a deadline to come, or notified since its turn, it unparks
-//!    another; if with none, the alarm of its turn is set, and notifies when there is.
-//!    If no worker is idle, each looks now and then, and the next to be idle drives.
+//! 1. No worker sleeps while there is something that it should run. A worker first adds
+//!    itself to the idle workers, in the section that finds the inject queue empty. Then
+//!    it enters the lock of every queue. A push has left the lock of the queue before it
+//!    looks for idle workers. So either the worker finds what was pushed, or its section
+//!    comes before the push, which then finds it idle and unparks it. The one exception
+//!    is a push into an empty lifo slot, which unparks no worker. A task in the lifo slot
+//!    runs after the poll that woke it, or on a worker that steals it.
+//! 2. While a worker is idle, no deadline is missed. The lock of the idle workers also
+//!    protects which of them drives. The one that drives is the last to be unparked for
+//!    something else. If it leaves with a deadline to come, or if it was notified since
+//!    its turn, it unparks another worker. If it leaves without a deadline, the alarm of
+//!    its turn is set, and notifies when there is a deadline. If no worker is idle, each
+//!    fires timers now and then, and the next idle worker drives.
 //!
-//! It is generic over the backend, so that loom and shuttle explore it.
+//! All of this is generic over the backend, so that loom and shuttle explore it.
 
 #![forbid(unsafe_code)]
 
@@ -47,52 +48,54 @@ use crate::task::cancel;
 
 /// The pool has ended.
 const CLOSED: Bits = Bits::new(1);
-/// Something is in the inject queue.
+/// The inject queue is not empty.
 const INJECTED: Bits = Bits::new(1 << 1);
 /// Workers are idle.
 const IDLE: Bits = Bits::new(1 << 2);
-/// A worker drives, and has been notified: it takes another turn.
+/// The worker that drives has been notified, and takes another turn.
 const NOTIFIED: Bits = Bits::new(1 << 3);
 
-/// Something is in the queue.
+/// The queue is not empty.
 const FULL: Bits = Bits::new(1);
 
-/// How many times in a row a worker runs the task of its lifo slot before others: two
-/// that wake each other would keep out all others.
+/// How many times in a row a worker prefers the task in its lifo slot. Without a bound,
+/// two tasks that wake each other would keep out all others.
 const MAX_LIFO_POLLS: u32 = 3;
-/// After how many tasks a worker looks at the clock and into the inject queue in any
-/// case. A prime, as tokio's, so that it does not beat with what the tasks do.
+/// The number of tasks after which a worker fires timers and takes from the inject queue
+/// in any case. It is tokio's, and a prime, so that it is not in step with what the tasks
+/// do.
 const GLOBAL_QUEUE_INTERVAL: u32 = 61;
 
 pub(crate) struct Workers<B: BlockingBackend> {
     state: StateLock<State<B>, B>,
     queues: Box<[StateLock<Queue<B>, B>]>,
     tasks: StateLock<Registry<B>, B>,
-    /// Which worker of the pool with this token the caller is.
+    /// Returns the index of this thread among the workers of the pool with this token.
     find: fn(usize) -> Option<usize>,
     token: usize,
 }
 
 struct State<B: BlockingBackend> {
     inject_queue: VecDeque<Runnable<B>>,
-    /// The next to be unparked is the last. The one that drives is the first.
+    /// The last is the next to be unparked. The first is the one that drives, if
+    /// `driven`.
     idle: Vec<(usize, Arc<B::Park>)>,
-    /// Whether the first of the idle drives.
+    /// The first idle worker drives.
     driven: bool,
 }
 
 struct Queue<B: BlockingBackend> {
-    /// The task that the worker woke last, whose data it is likely to have at hand.
+    /// The task that the worker woke last. Its data is likely to be in the cache.
     lifo: Option<Runnable<B>>,
     ready: VecDeque<Runnable<B>>,
 }
 
 thread_local! {
-    /// Of a worker, the token of its pool and its index.
+    /// If this thread is a worker, the token of its pool and its index.
     static WORKER: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
 }
 
-/// While it lives, this thread is a worker.
+/// This thread is a worker, until this is dropped.
 pub(crate) struct OnWorker(());
 
 impl Drop for OnWorker {
@@ -101,8 +104,8 @@ impl Drop for OnWorker {
     }
 }
 
-/// Which worker this thread is of the pool with this token. The destructors of a
-/// worker's thread-locals run on none.
+/// Returns the index of this thread among the workers of the pool with this token. While
+/// the destructors of thread-locals run, the thread is no worker any more.
 #[inline]
 pub(crate) fn find(token: usize) -> Option<usize> {
     let (pool, index) = WORKER.try_with(Cell::get).ok().flatten()?;
@@ -112,10 +115,10 @@ pub(crate) fn find(token: usize) -> Option<usize> {
 /// The scheduler of the tasks.
 pub(crate) struct ToWorkers<B: BlockingBackend>(Arc<Workers<B>>);
 
-/// Notifies a worker to drive.
+/// The waker that notifies a worker to drive.
 pub(crate) struct Alarm<B: BlockingBackend>(pub(crate) Arc<Workers<B>>);
 
-/// One worker, on its thread.
+/// A worker, on its thread.
 pub(crate) struct Worker<B: BlockingBackend> {
     workers: Arc<Workers<B>>,
     driving: Arc<Driving<B>>,
@@ -158,13 +161,13 @@ impl<B: BlockingBackend> Workers<B> {
         OnWorker(())
     }
 
-    /// Which of the workers the caller is.
+    /// Returns the index of the worker that calls this.
     pub(crate) fn current(&self) -> Option<usize> {
         (self.find)(self.token)
     }
 
-    /// Takes up a new task, and has it run. After the end the task is returned, for the
-    /// caller to cancel.
+    /// Registers a new task, and schedules it. If the pool has ended, returns the task,
+    /// which the caller has to cancel.
     pub(crate) fn start(&self, runnable: Runnable<B>, task: Owned<B>) -> Result<(), Owned<B>> {
         self.tasks.with(|section| {
             if section.bits.contains(CLOSED) {
@@ -174,15 +177,15 @@ impl<B: BlockingBackend> Workers<B> {
             Ok(())
         })?;
         match self.current() {
-            // Not into the lifo slot: the task that spawns may block its worker, and the
-            // others know of nothing there.
+            // Not into the lifo slot: the task that spawns may block its worker, and no
+            // other worker is unparked for the slot.
             Some(index) => self.push(index, [runnable], 0),
             None => self.inject(runnable),
         }
         Ok(())
     }
 
-    /// Lets a task go that is done.
+    /// Removes a task that has finished.
     pub(crate) fn done(&self, key: usize) {
         drop(self.tasks.with(|section| section.state.remove(key)));
     }
@@ -194,7 +197,8 @@ impl<B: BlockingBackend> Workers<B> {
         }
     }
 
-    /// The lifo is not worth another worker's while; what it displaces is.
+    /// Puts a task into the lifo slot. Only a task that this displaces is worth unparking
+    /// another worker.
     fn push_lifo(&self, index: usize, runnable: Runnable<B>) {
         let displaced = self.queues[index].with(|section| {
             section.bits.insert(FULL);
@@ -208,8 +212,8 @@ impl<B: BlockingBackend> Workers<B> {
         }
     }
 
-    /// Puts tasks last on the caller's own queue. Where there are more than it will
-    /// come to next, they are worth another worker's while.
+    /// Appends tasks to the queue of the caller. If more than `comes_to` are there,
+    /// unparks another worker.
     fn push(
         &self,
         index: usize,
@@ -235,15 +239,16 @@ impl<B: BlockingBackend> Workers<B> {
             section.state.inject_queue.push_back(runnable);
             (None, section.state.pop_idle(section.bits))
         });
-        // Its task is cancelled, or will be.
+        // The task of a refused runnable is cancelled, or will be.
         drop(refused);
         if let Some(park) = idle {
             park.unpark();
         }
     }
 
-    /// There is something to drive: the worker that drives takes another turn, or an idle
-    /// one is unparked to drive. If no worker is idle, it is for the next that will be.
+    /// Notifies a worker that there is something to drive. The worker that drives takes
+    /// another turn. If none drives, an idle worker is unparked to drive. If none is
+    /// idle, the next idle worker drives.
     fn notify_driver(&self) {
         let park = self.state.with(|section| {
             if !section.state.driven {
@@ -269,8 +274,8 @@ impl<B: BlockingBackend> Workers<B> {
         }
     }
 
-    /// Ends the pool: no task begins any more, and the workers cancel those that
-    /// there are.
+    /// Ends the pool. No task begins any more, and the workers cancel those that are
+    /// left.
     pub(crate) fn close(&self) {
         self.tasks.with(|section| section.bits.insert(CLOSED));
         let (inject_queue, idle) = self.state.with(|section| {
@@ -287,14 +292,14 @@ impl<B: BlockingBackend> Workers<B> {
         }
     }
 
-    /// Whether the pool has ended.
+    /// Returns whether the pool has ended.
     pub(crate) fn is_closed(&self) -> bool {
         self.state.load().contains(CLOSED)
     }
 }
 
 impl<B: BlockingBackend> State<B> {
-    /// Takes a worker in among the idle. Returns whether it is the one that drives.
+    /// Adds an idle worker. Returns whether it is the one that drives.
     fn push_idle(&mut self, bits: &mut Bits, index: usize, park: Arc<B::Park>) -> bool {
         bits.insert(IDLE);
         let drives = !std::mem::replace(&mut self.driven, true);
@@ -303,7 +308,7 @@ impl<B: BlockingBackend> State<B> {
         drives
     }
 
-    /// Takes an idle worker out, to be unparked.
+    /// Removes an idle worker, which is to be unparked.
     fn pop_idle(&mut self, bits: &mut Bits) -> Option<Arc<B::Park>> {
         let (_, park) = self.idle.pop()?;
         self.settle(bits);
@@ -323,7 +328,7 @@ impl<B: BlockingBackend> State<B> {
     }
 }
 
-/// By the timers, where a deadline comes up before the one that they are driven to.
+/// The timers call it if a deadline comes before the one that they are driven to.
 impl<B: BlockingBackend> Wake for Alarm<B> {
     fn wake(self: Arc<Self>) {
         self.0.notify_driver();
@@ -335,7 +340,7 @@ impl<B: BlockingBackend> Wake for Alarm<B> {
 }
 
 impl<B: BlockingBackend> Worker<B> {
-    /// The worker with this index, on this thread.
+    /// Creates the worker with this index, on this thread.
     pub(crate) fn new(workers: Arc<Workers<B>>, driving: Arc<Driving<B>>, index: usize) -> Self {
         Self {
             workers,
@@ -347,12 +352,13 @@ impl<B: BlockingBackend> Worker<B> {
         }
     }
 
-    /// Puts a task last that was woken while it ran.
+    /// Appends a task that was woken while it ran.
     pub(crate) fn again(&self, runnable: Runnable<B>) {
         self.workers.push(self.index, [runnable], 1);
     }
 
-    /// The next task, for which it sleeps; none at the end.
+    /// Returns the next task to run. Sleeps while there is none. Returns `None` at the
+    /// end.
     pub(crate) fn next(&mut self) -> Option<Runnable<B>> {
         while !self.workers.is_closed() {
             let next = self
@@ -398,7 +404,7 @@ impl<B: BlockingBackend> Worker<B> {
         next
     }
 
-    /// This worker's part of the inject queue.
+    /// Takes this worker's part of the inject queue. Returns the first task of it.
     fn take_injected(&self) -> Option<Runnable<B>> {
         let Workers { state, queues, .. } = &*self.workers;
         if !state.load().contains(INJECTED) {
@@ -420,7 +426,7 @@ impl<B: BlockingBackend> Worker<B> {
         next
     }
 
-    /// Half of what another worker has.
+    /// Steals half of the queue of another worker. Returns the first task of it.
     fn steal(&self) -> Option<Runnable<B>> {
         let count = self.workers.queues.len();
         for other in (1..count).map(|next| (self.index + next) % count) {
@@ -451,8 +457,8 @@ impl<B: BlockingBackend> Worker<B> {
         None
     }
 
-    /// Does what is due. What that wakes runs after what is ready, in the order in
-    /// which it is woken: what is lifo is not preferred.
+    /// Fires what is due. The tasks that this wakes run after those that are ready, in
+    /// the order of their wakes. None of them stays in the lifo slot.
     pub(super) fn fire(&self) {
         let queue = &self.workers.queues[self.index];
         let lifo = queue.with(|section| section.state.lifo.take());
@@ -461,14 +467,14 @@ impl<B: BlockingBackend> Worker<B> {
             let Queue { lifo: last, ready } = section.state;
             ready.extend(last.take());
             *last = lifo;
-            // Meanwhile it may have been found empty.
+            // Another worker may have stolen everything meanwhile.
             if last.is_some() || !ready.is_empty() {
                 section.bits.insert(FULL);
             }
         });
     }
 
-    /// Sleeps until something is pushed, or a deadline has woken something, or the end.
+    /// Sleeps until something is pushed, a deadline wakes a task, or the pool ends.
     pub(super) fn sleep(&self) {
         let Workers { state, queues, .. } = &*self.workers;
         let drives = state.with(|section| {
@@ -481,11 +487,12 @@ impl<B: BlockingBackend> Worker<B> {
         let Some(drives) = drives else {
             return;
         };
-        // By sections and not by loads: they order this look with each push.
+        // Entering the sections, instead of loading the bits, orders this search with
+        // each push.
         let found = queues
             .iter()
             .any(|queue| queue.with(|section| section.bits.contains(FULL)));
-        // Without a turn it is not known what is to be driven.
+        // Without a turn, it is unknown whether there is a deadline to come.
         let mut left = true;
         if !found && drives {
             left = self.drive();
@@ -495,14 +502,14 @@ impl<B: BlockingBackend> Worker<B> {
         self.leave(left);
     }
 
-    /// Drives, until there is something to run here, or this worker has been unparked
-    /// for something else. Returns whether there is a deadline to come.
+    /// Drives until there is something to run here, or until this worker has been
+    /// unparked for something else. Returns whether there is a deadline to come.
     fn drive(&self) -> bool {
         let Workers { state, queues, .. } = &*self.workers;
         let queue = &queues[self.index];
         loop {
             let next = self.driving.turn();
-            // Only this worker fills its queue: a load will do.
+            // Only this worker fills its queue, so a load is enough.
             if queue.load().contains(FULL) {
                 queue.with(|section| {
                     let Queue { lifo, ready } = section.state;
@@ -524,8 +531,8 @@ impl<B: BlockingBackend> Worker<B> {
         }
     }
 
-    /// Is idle no more, if it has not been unparked. A worker that drove and leaves
-    /// something to be driven unparks another.
+    /// Removes this worker from the idle ones, if it is still among them. If it drove and
+    /// there is still something to drive, it unparks another worker.
     fn leave(&self, left: bool) {
         let next = self.workers.state.with(|section| {
             let (bits, state) = (section.bits, section.state);
@@ -547,7 +554,8 @@ impl<B: BlockingBackend> Worker<B> {
     }
 }
 
-/// Cancels what is left, and leaves nothing in the queue, which the tasks have.
+/// Cancels the tasks that are left, and empties the queue. Tasks own the queue, so a
+/// runnable left in it would keep itself alive.
 impl<B: BlockingBackend> Drop for Worker<B> {
     fn drop(&mut self) {
         while let Some(task) = self.workers.tasks.with(|section| section.state.pop()) {

@@ -1,18 +1,17 @@
-//! A budget, so that a task whose every `await` is ready leaves the others a turn.
+//! A budget for each poll, so that a task whose futures are always ready lets others run.
 //!
 //! ```text
 //!   poll begins ──▶ 128 ──consumed──▶ 127 ─ … ─▶ 0 ──asks for more──▶ woken, pending
 //! ```
 //!
-//! Invariant: the budget is that of the poll under way on this thread, and ends with
-//! it; a poll within a poll has its own.
+//! Invariant: the budget belongs to the poll under way on this thread, and ends with it.
+//! A poll within a poll has its own.
 //!
-//! The names are those of `tokio::task::coop`. There each of the runtime's own
-//! primitives consumes budget when it is ready. Those of `reveille` do not: they know
-//! of no executor, and a look at a thread-local is what an uncontended lock costs. So
-//! it is for the loop to say so, by [`cooperative`] or [`consume_budget`]. A loop that
-//! neither waits nor does is not stopped by anything; it shows as a
-//! [`LongPoll`](crate::LongPoll).
+//! The names are those of `tokio::task::coop`. In tokio, each of the runtime's own
+//! primitives consumes budget when it is ready. The primitives of `reveille` do not. They
+//! know of no executor, and reading a thread-local would cost as much as an uncontended
+//! lock. A loop opts in by [`cooperative`] or [`consume_budget`]. Nothing stops a loop
+//! that neither waits nor opts in; it shows as a [`LongPoll`](crate::LongPoll).
 
 #![forbid(unsafe_code)]
 
@@ -22,16 +21,16 @@ use std::marker::PhantomData;
 use std::pin::pin;
 use std::task::{Context, Poll, ready};
 
-/// How much there is for a poll: tokio's.
+/// The budget of a poll. It is tokio's.
 const BUDGET: u32 = 128;
 
 thread_local! {
-    /// What is left for the poll under way; none outside of polls, where there is no
-    /// bound.
+    /// The budget that is left for the poll under way. `None` outside of polls, where
+    /// there is no bound.
     static LEFT: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
-/// While it lives, a poll is under way.
+/// A poll with a budget, or one without a bound, until this is dropped.
 pub(crate) struct Budget {
     before: Option<u32>,
 }
@@ -44,8 +43,8 @@ impl Budget {
         }
     }
 
-    /// Polls are under way that keep no others waiting: there is no bound. None where
-    /// there was none before.
+    /// Lifts the bound for polls that keep no other task waiting. Returns `None` if there
+    /// was no bound before.
     #[inline]
     pub(crate) fn unbounded() -> Option<Self> {
         let before = LEFT.get();
@@ -63,8 +62,8 @@ impl Drop for Budget {
     }
 }
 
-/// Returns whether this poll can go on without keeping others waiting for long. Outside of the
-/// executors of this crate it always can.
+/// Returns whether the current poll has budget left. Outside of the executors of this
+/// crate, this is always `true`.
 ///
 /// # Examples
 ///
@@ -77,12 +76,12 @@ pub fn has_budget_remaining() -> bool {
     LEFT.get() != Some(0)
 }
 
-/// Consumes a unit of the budget of this poll. If nothing of it is left, wakes the task
-/// and returns `Pending`, and so must the caller.
+/// Consumes a unit of the budget of the current poll. If no budget is left, wakes the
+/// task and returns `Pending`; the caller has to return `Pending` too.
 ///
-/// The unit is given back when what this returns is dropped, unless
-/// [`made_progress`](RestoreOnPending::made_progress) was called. For futures that are
-/// written by hand; [`cooperative`] wraps any.
+/// Dropping the returned value gives the unit back, unless
+/// [`made_progress`](RestoreOnPending::made_progress) was called. Use this in futures
+/// that are written by hand. [`cooperative`] wraps any future.
 ///
 /// # Examples
 ///
@@ -116,19 +115,18 @@ pub fn poll_proceed(cx: &mut Context<'_>) -> Poll<RestoreOnPending> {
     })
 }
 
-/// Gives back the unit of the budget that [`poll_proceed`] has consumed, when it is
-/// dropped.
+/// Gives back the unit of the budget that [`poll_proceed`] consumed, when dropped.
 #[derive(Debug)]
 #[must_use = "dropped at once, it gives the budget back"]
 pub struct RestoreOnPending {
-    /// None where there is no bound, or progress was made.
+    /// `None` if there is no bound, or if progress was made.
     before: Cell<Option<u32>>,
-    /// The budget is that of a poll on one thread.
+    /// The budget belongs to a poll on one thread.
     on_its_thread: PhantomData<*mut ()>,
 }
 
 impl RestoreOnPending {
-    /// Keeps the unit consumed: the poll has come to something.
+    /// Keeps the unit consumed, because the poll made progress.
     pub fn made_progress(&self) {
         self.before.set(None);
     }
@@ -142,15 +140,15 @@ impl Drop for RestoreOnPending {
     }
 }
 
-/// Consumes a unit of the budget of this poll; where nothing of it is left, goes to the
-/// back of the queue first, as [`yield_now`](super::yield_now()) does.
+/// Consumes a unit of the budget of the current poll. If no budget is left, the task
+/// first goes to the back of the queue, as with [`yield_now`](super::yield_now()).
 ///
-/// For loops that wait for nothing, and would be too slow with a `yield_now` in each
-/// round.
+/// Use it in loops that wait for nothing and would be too slow with a `yield_now` in each
+/// iteration.
 ///
 /// # Cancel safety
 ///
-/// There is nothing to lose.
+/// Dropping the future loses nothing.
 ///
 /// # Examples
 ///
@@ -170,11 +168,12 @@ pub async fn consume_budget() {
     poll_fn(|cx| poll_proceed(cx).map(|restores| restores.made_progress())).await;
 }
 
-/// Runs a future without a budget: whatever it consumes, it is not stopped.
+/// Runs a future without a budget. However much it consumes, it is never sent to the back
+/// of the queue.
 ///
 /// # Cancel safety
 ///
-/// That of the future.
+/// It is that of the future.
 ///
 /// # Examples
 ///
@@ -196,20 +195,21 @@ pub async fn unconstrained<F: IntoFuture>(future: F) -> F::Output {
     .await
 }
 
-/// Runs a future that consumes a unit of the budget when it is ready. If nothing of the
-/// budget is left, it goes to the back of the queue before it is polled, as
-/// [`yield_now`](super::yield_now()) does.
+/// Runs a future that consumes a unit of the budget when it is ready. If no budget is
+/// left, the task goes to the back of the queue before the future is polled, as with
+/// [`yield_now`](super::yield_now()).
 ///
-/// On what it wraps it costs a look at a thread-local; where the future has to wait, it
-/// consumes nothing.
+/// It costs an access to a thread-local for each poll. If the future has to wait, it
+/// consumes no budget.
 ///
 /// # Cancel safety
 ///
-/// That of the future.
+/// It is that of the future.
 ///
 /// # Examples
 ///
-/// A mutex that is always free, taken for ever, and a neighbour that runs all the same:
+/// A task locks a mutex that is always free, in an endless loop. The other task still
+/// runs:
 ///
 /// ```
 /// use std::rc::Rc;

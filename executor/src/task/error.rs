@@ -1,4 +1,4 @@
-//! How a task fails.
+//! `JoinError`: why a task has no output.
 
 #![forbid(unsafe_code)]
 
@@ -12,9 +12,9 @@ use reveille::raw::Failure;
 
 use super::{Id, describe};
 
-/// Why a task has no output: it panicked, or it was cancelled.
+/// The error of a task that has no output: it panicked, or it was cancelled.
 ///
-/// Its texts are those of `tokio::task::JoinError`.
+/// Its `Display` and `Debug` texts are those of `tokio::task::JoinError`.
 ///
 /// # Examples
 ///
@@ -35,7 +35,7 @@ pub struct JoinError {
 
 enum Reason {
     Cancelled,
-    /// Under a mutex only because errors are expected to be `Sync`.
+    /// The mutex is there only because errors are expected to be `Sync`.
     Panicked(Mutex<Box<dyn Any + Send>>),
 }
 
@@ -72,8 +72,8 @@ impl JoinError {
         self.id
     }
 
-    /// Returns whether the task was dropped before it had finished: it was aborted, or its
-    /// executor shut down or dropped it.
+    /// Returns whether the task was cancelled. It was aborted, or its executor shut down
+    /// or dropped it before it had finished.
     ///
     /// # Examples
     ///
@@ -101,12 +101,12 @@ impl JoinError {
         matches!(self.reason, Reason::Panicked(_))
     }
 
-    /// Returns what the task panicked with, for
+    /// Returns the payload of the panic, for
     /// [`resume_unwind`](std::panic::resume_unwind).
     ///
     /// # Panics
     ///
-    /// Panics where the task was cancelled. [`try_into_panic`] asks first.
+    /// Panics if the task was cancelled. [`try_into_panic`] returns an error instead.
     ///
     /// [`try_into_panic`]: Self::try_into_panic
     ///
@@ -128,11 +128,11 @@ impl JoinError {
         )
     }
 
-    /// Returns what the task panicked with, if it did.
+    /// Returns the payload of the panic, if the task panicked.
     ///
     /// # Errors
     ///
-    /// The error itself, where the task was cancelled.
+    /// Returns the error itself if the task was cancelled.
     ///
     /// # Examples
     ///
@@ -153,7 +153,7 @@ impl JoinError {
     }
 }
 
-/// What `panic!` leaves in a payload: the message, where there is one.
+/// Returns the message in the payload of a panic, if it has one.
 fn message(payload: &(dyn Any + Send)) -> Option<&str> {
     match payload.downcast_ref::<&'static str>() {
         Some(text) => Some(text),
@@ -162,7 +162,7 @@ fn message(payload: &(dyn Any + Send)) -> Option<&str> {
 }
 
 impl Reason {
-    /// Does something with the message of the panic, if it has one.
+    /// Calls a function with the message of the panic, if it has one.
     fn with_message<R>(&self, f: impl FnOnce(Option<&str>) -> R) -> R {
         match self {
             Self::Cancelled => f(None),
@@ -202,7 +202,7 @@ impl fmt::Debug for JoinError {
 
 impl Error for JoinError {}
 
-/// The kind is `Other`. A payload of a panic is lost.
+/// The kind is `Other`. The payload of a panic is lost.
 impl From<JoinError> for io::Error {
     fn from(error: JoinError) -> Self {
         Self::other(if error.is_cancelled() {

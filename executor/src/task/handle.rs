@@ -1,4 +1,4 @@
-//! `JoinHandle` and `AbortHandle`: what is left of a task where it was spawned.
+//! `JoinHandle` and `AbortHandle`: the handles of a task that was spawned.
 
 #![forbid(unsafe_code)]
 
@@ -15,10 +15,10 @@ use super::id::{Running, cancel_refused};
 use super::{Id, JoinError};
 use crate::blocking::Spawned;
 
-/// The future of a spawned task's outcome.
+/// A handle to a spawned task. As a future, it waits for the outcome of the task.
 ///
-/// Dropping it leaves the task running, and its output is dropped when it is
-/// there.
+/// Dropping the handle detaches the task: it goes on running, and its output is dropped
+/// when it finishes.
 ///
 /// # Errors
 ///
@@ -26,11 +26,11 @@ use crate::blocking::Spawned;
 ///
 /// # Cancel safety
 ///
-/// Polled by reference, it loses nothing when the wait is given up.
+/// Nothing is lost if the handle is polled by reference and the wait is given up.
 ///
 /// # Panics
 ///
-/// Polling it again after it was ready panics.
+/// Panics if it is polled again after it was ready.
 ///
 /// # Examples
 ///
@@ -41,7 +41,7 @@ use crate::blocking::Spawned;
 /// assert_eq!(Threads.block_on(handle).unwrap(), 7);
 /// ```
 pub struct JoinHandle<T> {
-    /// None once the handle was ready.
+    /// `None` once the handle was ready.
     join: Option<Join<T, Native>>,
     metadata: Metadata,
 }
@@ -54,11 +54,11 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// The handle of a call that may block.
+    /// Creates the handle of a call that may block.
     ///
     /// # Panics
     ///
-    /// Panics if the system refused a thread for it.
+    /// Panics if the system refused a thread for the call.
     #[track_caller]
     pub(crate) fn of_call(spawned: io::Result<Spawned<T, Native>>) -> Self {
         match spawned {
@@ -75,13 +75,13 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Cancels the task, if it is not finished: its executor drops the future.
+    /// Cancels the task, if it is not finished. Its executor drops the future.
     ///
-    /// Where the future is being polled, it is dropped when that poll ends; otherwise,
-    /// as the next thing that the executor does with the task.
+    /// If the future is being polled, it is dropped when that poll ends. Otherwise it is
+    /// dropped when the executor next runs the task.
     ///
-    /// The handle then returns a [cancelled](JoinError::is_cancelled) error, unless
-    /// the poll that was under way finished the task.
+    /// The handle then returns a [cancelled](JoinError::is_cancelled) error, unless the
+    /// poll under way finished the task.
     ///
     /// # Examples
     ///
@@ -99,7 +99,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Returns a handle that can only abort the task. It may outlive this one.
+    /// Returns a handle that can only abort the task. It may outlive this handle.
     ///
     /// # Examples
     ///
@@ -120,7 +120,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Returns whether the task has finished, so that the handle is ready.
+    /// Returns whether the task has finished. If so, the handle is ready.
     ///
     /// # Examples
     ///
@@ -142,7 +142,7 @@ impl<T> JoinHandle<T> {
         Id::of(&self.metadata)
     }
 
-    /// Returns the name of the task, if it was given one.
+    /// Returns the name of the task, if it has one.
     ///
     /// # Examples
     ///
@@ -168,8 +168,8 @@ impl<T> Future for JoinHandle<T> {
     }
 }
 
-/// The output of a task that nothing joins is dropped as the task: its destructor sees
-/// the task's [id](super::id()), as one that runs before the handle is dropped does.
+/// If the handle owns the output, it is dropped as the task: its destructor sees the
+/// task's [id](super::id()), as it does if the task finishes after the handle is dropped.
 impl<T> Drop for JoinHandle<T> {
     fn drop(&mut self) {
         if let Some(join) = self.join.take() {
@@ -189,10 +189,10 @@ impl<T> fmt::Debug for JoinHandle<T> {
     }
 }
 
-/// Aborts a task that another handle joins. See [`JoinHandle::abort_handle`].
+/// A handle that can only abort a task. See [`JoinHandle::abort_handle`].
 #[derive(Clone)]
 pub struct AbortHandle {
-    /// None where the task had been joined before.
+    /// `None` if the task had been joined before.
     abort: Option<Abort<Native>>,
     metadata: Metadata,
 }

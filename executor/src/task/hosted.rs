@@ -1,5 +1,4 @@
-//! A task within a future: how this crate's tasks run on executors that are not
-//! its own.
+//! Tasks inside a host future, which is how tasks of this crate run on other executors.
 //!
 //! ```text
 //!             schedule: put, wake the host              the host is polled: take, run
@@ -7,7 +6,7 @@
 //! ```
 //!
 //! The host is a future that the other executor runs. It is woken when its task is
-//! scheduled, and dropped unfinished it cancels it.
+//! scheduled. If it is dropped before the task has finished, it cancels the task.
 
 #![forbid(unsafe_code)]
 
@@ -23,7 +22,7 @@ use reveille::raw::{Owned, RunResult, Runnable, Schedule};
 use super::id::{cancel, describe};
 use super::{JoinHandle, Running};
 
-/// The host is gone: what is scheduled is not run any more.
+/// The host is gone: a scheduled task is not run any more.
 const CLOSED: Bits = Bits::new(1);
 
 #[derive(Default)]
@@ -37,8 +36,8 @@ struct Link(StateLock<State, Native>);
 struct ToHost(Arc<Link>);
 
 impl Link {
-    /// Puts the runnable where the host finds it. It is given back where the host
-    /// is gone.
+    /// Stores the runnable for the host. Returns it if the host is gone, or the one that
+    /// it replaces.
     fn put(&self, runnable: Runnable<Native>) -> Option<Runnable<Native>> {
         self.0.with(|Section { bits, state, wakes }| {
             if bits.contains(CLOSED) {
@@ -90,11 +89,11 @@ impl Future for Host {
     }
 }
 
-/// Cancels the task, unless it is done.
+/// Cancels the task, unless it has finished.
 impl Drop for Host {
     fn drop(&mut self) {
         cancel(&self.held);
-        // The task has the link, and must not be left in it.
+        // The task owns the link. A runnable left in the link would keep both alive.
         let left = self.link.0.with(|section| {
             section.bits.insert(CLOSED);
             section.wakes.discard(&mut section.state.host);

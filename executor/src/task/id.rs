@@ -1,4 +1,4 @@
-//! `Id`: what a task is told apart by.
+//! `Id`: the number that identifies a task.
 
 #![forbid(unsafe_code)]
 
@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use reveille::backend::{Native, SharedBackend};
 use reveille::raw::{Metadata, Name, Owned};
 
-/// The number of a task. No other task of the process has it, except those of a
-/// [`Simulation`](crate::Simulation), which counts its own.
+/// The number of a task. It is unique in the process, except in a
+/// [`Simulation`](crate::Simulation), which counts its own tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id(u64);
 
@@ -22,7 +22,8 @@ impl Id {
         Self(metadata.id)
     }
 
-    /// The number that tokio has given a task. Its text is all that tokio shows of it.
+    /// Returns the number that tokio gave to a task. Its text is all that tokio shows of
+    /// it.
     #[cfg(feature = "tokio")]
     pub(crate) fn of_tokio(id: tokio::task::Id) -> Self {
         let number = id.to_string().parse();
@@ -36,10 +37,10 @@ impl fmt::Display for Id {
     }
 }
 
-/// A task spawned by the caller, with the next number.
+/// Returns the metadata of a task that the caller spawns, with the next number.
 #[track_caller]
 pub(crate) fn describe(name: Option<&str>) -> Metadata {
-    /// Threads take numbers in blocks, so as not to contend for each.
+    /// Threads take numbers in blocks, so that they do not contend for each number.
     const BLOCK: u64 = 1 << 10;
     static NEXT: AtomicU64 = AtomicU64::new(BLOCK);
     thread_local! {
@@ -64,7 +65,7 @@ thread_local! {
     static RUNNING: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// While it lives, a task is the one that runs on this thread.
+/// Marks a task as the one that runs on this thread, until it is dropped.
 pub(crate) struct Running {
     before: Option<u64>,
 }
@@ -78,25 +79,25 @@ impl Running {
     }
 }
 
-/// Cancels a task, as which its destructors run.
+/// Cancels a task. Its destructors see it as the running task.
 pub(crate) fn cancel<B: SharedBackend>(task: &Owned<B>) {
     let _running = Running::enter(task.metadata());
     task.cancel();
 }
 
-/// How deep in destructors that spawn, one within another, a refused task is cancelled
-/// at once. Past that it waits until the outermost has ended, so that the stack is
+/// The depth of nested destructors up to which a refused task is cancelled at once. Past
+/// it, a task is cancelled when the outermost destructor has ended, so that the stack is
 /// bounded.
 const NESTED: u32 = 16;
 
 thread_local! {
-    /// How many refused tasks are being cancelled, one within another.
+    /// The number of refused tasks that are being cancelled, one within another.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
-    /// Those past the depth.
+    /// The refused tasks past the depth.
     static REFUSED: RefCell<VecDeque<Owned<Native>>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// While it lives, a refused task is being cancelled.
+/// A refused task is being cancelled, until this is dropped.
 struct Nested {
     before: u32,
 }
@@ -107,12 +108,12 @@ impl Drop for Nested {
     }
 }
 
-/// Cancels a task that an executor refuses since it has ended.
+/// Cancels a task that an executor refuses because it has ended.
 pub(crate) fn cancel_refused(task: Owned<Native>) {
     let before = DEPTH.get();
     let mut task = Some(task);
     if before == NESTED {
-        // On a thread that ends there may be no queue any more.
+        // On a thread that ends, the queue may be gone.
         let queued = REFUSED.try_with(|refused| refused.borrow_mut().extend(task.take()));
         debug_assert_eq!(queued.is_ok(), task.is_none());
     }
@@ -141,8 +142,8 @@ impl Drop for Running {
 ///
 /// # Panics
 ///
-/// Panics outside of tasks, of this crate's executors; `block_on` runs none.
-/// [`try_id`] asks first.
+/// Panics outside of the tasks of this crate's executors. The future of `block_on` is no
+/// task. [`try_id`] returns `None` instead.
 ///
 /// # Examples
 ///
@@ -156,7 +157,7 @@ impl Drop for Running {
 /// ```
 #[track_caller]
 pub fn id() -> Id {
-    try_id().expect("task::id was called outside of a task; try_id asks whether there is one")
+    try_id().expect("task::id was called outside of a task: call try_id if there may be none")
 }
 
 /// Returns the number of the task that runs on this thread, if one does.

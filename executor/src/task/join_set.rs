@@ -1,18 +1,18 @@
 //! `JoinSet`: tasks that are joined in the order in which they finish.
 //!
 //! ```text
-//!   spawn ──▶ to be looked at ──poll: pending──▶ waits ──its waker──▶ to be looked at
-//!                  │ poll: ready                                         (wakes the set)
-//!                  ▼
-//!               joined
+//!   spawn ──▶ due ──poll: pending──▶ waits ──its waker──▶ due, and the set is woken
+//!              │ poll: ready
+//!              ▼
+//!            joined
 //! ```
 //!
 //! Invariants:
 //!
-//! 1. A member waits, with a waker that puts its key among those to be looked at, or its
-//!    key stands there. Both that and the waker of the set are under one lock.
-//! 2. Only a poll registers the waker of the set. A look (`try_join_next`) leaves it as
-//!    it is, and a future of the set takes it back when it is dropped.
+//! 1. The key of a member is among those that are due, or the member waits with a waker
+//!    that puts it there. The due keys and the waker of the set are under one lock.
+//! 2. Only a poll registers the waker of the set. `try_join_next` leaves the waker as it
+//!    is. A future of the set removes it when it is dropped.
 
 #![forbid(unsafe_code)]
 
@@ -32,7 +32,7 @@ use crate::{Executor, LocalExecutor, task};
 
 /// A collection of tasks that are joined in the order in which they finish.
 ///
-/// Dropped, it aborts those that are left.
+/// Dropping the set aborts the tasks that are left.
 ///
 /// # Examples
 ///
@@ -53,16 +53,16 @@ use crate::{Executor, LocalExecutor, task};
 /// assert_eq!(sum, 10);
 /// ```
 pub struct JoinSet<T> {
-    /// In order, so that what is done with all is done in that of their spawns.
+    /// Ordered, so that an operation on all tasks goes in the order of their spawns.
     members: BTreeMap<u64, Member<T>>,
-    /// Keys are not used again: a late wake finds no member.
+    /// Keys are never reused, so that a late wake finds no member.
     next: u64,
     due: Arc<Due>,
 }
 
 struct Member<T> {
     handle: JoinHandle<T>,
-    /// Puts its key among those that are due.
+    /// Makes the key of the member due.
     waker: Waker,
 }
 
@@ -72,7 +72,7 @@ struct State {
     set: WakerSlot,
 }
 
-/// Which members are to be looked at.
+/// The keys of the members to be polled, and the waker of the set.
 struct Due(StateLock<State, Native>);
 
 struct MemberWaker {
@@ -90,11 +90,11 @@ impl Wake for MemberWaker {
     }
 }
 
-/// What a task has come to.
+/// The number of a task, and its outcome.
 type Joined<T> = (Id, Result<T, JoinError>);
 
-/// The future of the next task to finish. What waits is the future: dropped, it takes
-/// its waker out of the set.
+/// Waits for the next task to finish. The waker belongs to this future: if it is dropped,
+/// it removes its waker from the set.
 struct JoinNext<'a, T> {
     set: &'a mut JoinSet<T>,
     polled: bool,
@@ -118,7 +118,7 @@ impl<T> Drop for JoinNext<'_, T> {
 }
 
 impl Due {
-    /// The next member to be looked at, or the waker of the set is registered.
+    /// Returns the next due key, or registers the waker of the set.
     fn poll(&self, cx: &mut Context<'_>) -> Poll<u64> {
         self.0.poll(cx, false, |section, registration| {
             match section.state.keys.pop_front() {
@@ -128,7 +128,7 @@ impl Due {
         })
     }
 
-    /// The next member to be looked at, if there is one.
+    /// Returns the next due key, if there is one.
     fn pop(&self) -> Option<u64> {
         self.0.with(|section| section.state.keys.pop_front())
     }
@@ -156,12 +156,12 @@ impl<T: 'static> JoinSet<T> {
         }
     }
 
-    /// Returns how many tasks are left to be joined.
+    /// Returns the number of tasks that are left to be joined.
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Returns whether there is none.
+    /// Returns whether no task is left to be joined.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
@@ -170,7 +170,7 @@ impl<T: 'static> JoinSet<T> {
     ///
     /// # Panics
     ///
-    /// As [`task::spawn`].
+    /// Panics if [`task::spawn`] does.
     #[track_caller]
     pub fn spawn<F>(&mut self, future: F) -> AbortHandle
     where
@@ -184,7 +184,7 @@ impl<T: 'static> JoinSet<T> {
     ///
     /// # Panics
     ///
-    /// As [`task::spawn_local`].
+    /// Panics if [`task::spawn_local`] does.
     #[track_caller]
     pub fn spawn_local<F>(&mut self, future: F) -> AbortHandle
     where
@@ -193,11 +193,11 @@ impl<T: 'static> JoinSet<T> {
         self.insert(task::spawn_local(future))
     }
 
-    /// Calls a function that may block, as [`task::spawn_blocking`] does.
+    /// Runs a function that may block, as [`task::spawn_blocking`] does.
     ///
     /// # Panics
     ///
-    /// As [`task::spawn_blocking`].
+    /// Panics if [`task::spawn_blocking`] does.
     #[track_caller]
     pub fn spawn_blocking(&mut self, call: impl FnOnce() -> T + Send + 'static) -> AbortHandle
     where
@@ -206,7 +206,7 @@ impl<T: 'static> JoinSet<T> {
         self.insert(task::spawn_blocking(call))
     }
 
-    /// Spawns a task on an executor.
+    /// Spawns a task on the given executor.
     ///
     /// # Panics
     ///
@@ -232,8 +232,8 @@ impl<T: 'static> JoinSet<T> {
         self.insert(executor.spawn(future))
     }
 
-    /// Spawns a task on an executor of one thread, as
-    /// [`LocalExecutor::spawn_local`] does.
+    /// Spawns a task on an executor of one thread, as [`LocalExecutor::spawn_local`]
+    /// does.
     #[track_caller]
     pub fn spawn_local_on<F>(&mut self, future: F, executor: &LocalExecutor) -> AbortHandle
     where
@@ -242,12 +242,12 @@ impl<T: 'static> JoinSet<T> {
         self.insert(executor.spawn_local(future))
     }
 
-    /// Calls a function that may block, on a thread of a pool, as
+    /// Runs a function that may block on a thread of a pool, as
     /// [`Handle::spawn_blocking`] does.
     ///
     /// # Panics
     ///
-    /// As [`Handle::spawn_blocking`].
+    /// Panics if [`Handle::spawn_blocking`] does.
     #[track_caller]
     pub fn spawn_blocking_on(
         &mut self,
@@ -260,7 +260,7 @@ impl<T: 'static> JoinSet<T> {
         self.insert(pool.spawn_blocking(call))
     }
 
-    /// Takes a task in that was spawned elsewhere.
+    /// Adds a task that was spawned elsewhere.
     ///
     /// # Examples
     ///
@@ -285,11 +285,11 @@ impl<T: 'static> JoinSet<T> {
         abort
     }
 
-    /// Waits for the next task to finish; `None` if no task is left.
+    /// Waits for the next task to finish. Returns `None` if no task is left.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost when the wait is given up.
+    /// Dropping the future loses nothing: no task is removed from the set.
     ///
     /// # Errors
     ///
@@ -298,17 +298,17 @@ impl<T: 'static> JoinSet<T> {
         self.next().await.map(|(_, joined)| joined)
     }
 
-    /// Waits as [`join_next`](Self::join_next) does, and returns the number of the task
-    /// with its output.
+    /// Waits for the next task to finish, as [`join_next`](Self::join_next) does, and
+    /// returns the number of the task with its output.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost when the wait is given up.
+    /// Dropping the future loses nothing: no task is removed from the set.
     ///
     /// # Errors
     ///
-    /// Returns a [`JoinError`], which [has the number](JoinError::id) of the task, if it
-    /// panicked or was cancelled.
+    /// Returns a [`JoinError`] if the task panicked or was cancelled. The error [has the
+    /// number](JoinError::id) of the task.
     ///
     /// # Examples
     ///
@@ -327,7 +327,7 @@ impl<T: 'static> JoinSet<T> {
 
     /// Polls for the next task to finish, as [`join_next`](Self::join_next) does.
     ///
-    /// The waker stays in the set when this returns `Pending`: the set waits.
+    /// If this returns `Pending`, the waker stays in the set.
     pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
         self.poll_joined(cx)
             .map(|next| next.map(|(_, joined)| joined))
@@ -342,12 +342,12 @@ impl<T: 'static> JoinSet<T> {
         self.poll_joined(cx).map(|next| next.map(with_id))
     }
 
-    /// Returns the next task that has finished, if one has by now. A task that waits in
+    /// Returns the next task that has finished, if there is one. A task that waits in
     /// [`poll_join_next`](Self::poll_join_next) goes on waiting.
     ///
     /// # Errors
     ///
-    /// As for [`join_next`](Self::join_next).
+    /// Those of [`join_next`](Self::join_next).
     ///
     /// # Examples
     ///
@@ -365,27 +365,27 @@ impl<T: 'static> JoinSet<T> {
         self.try_joined().map(|(_, joined)| joined)
     }
 
-    /// Returns the next task that has finished, as
-    /// [`try_join_next`](Self::try_join_next) does, with the number of the task.
+    /// Returns the next task that has finished, with its number, as
+    /// [`try_join_next`](Self::try_join_next) does.
     ///
     /// # Errors
     ///
-    /// As for [`join_next_with_id`](Self::join_next_with_id).
+    /// Those of [`join_next_with_id`](Self::join_next_with_id).
     pub fn try_join_next_with_id(&mut self) -> Option<Result<(Id, T), JoinError>> {
         self.try_joined().map(with_id)
     }
 
-    /// Waits for all tasks, and returns their outputs, in the order in which
-    /// they finished.
+    /// Waits for all tasks, and returns their outputs in the order in which the tasks
+    /// finished.
     ///
     /// # Panics
     ///
-    /// Goes on with the panic of a task that panicked, and panics where one was
-    /// cancelled. The others are aborted then.
+    /// If a task panicked, the panic resumes in the caller. If a task was cancelled, this
+    /// panics. In both cases the other tasks are aborted.
     ///
     /// # Cancel safety
     ///
-    /// Given up, it aborts the tasks, and the outputs are lost.
+    /// Dropping the future aborts the tasks. Their outputs are lost.
     ///
     /// # Examples
     ///
@@ -410,18 +410,19 @@ impl<T: 'static> JoinSet<T> {
         answers
     }
 
-    /// Aborts all tasks, which are then joined as cancelled.
+    /// Aborts all tasks. They stay in the set, and are joined as cancelled.
     pub fn abort_all(&mut self) {
         for member in self.members.values() {
             member.handle.abort();
         }
     }
 
-    /// Aborts all tasks, and waits until their futures are gone.
+    /// Aborts all tasks, and waits until their futures are dropped.
     ///
     /// # Cancel safety
     ///
-    /// The tasks are aborted in any case; those that are left can still be joined.
+    /// The tasks are aborted in any case. If the future is dropped, the tasks that are
+    /// left can still be joined.
     ///
     /// # Examples
     ///
@@ -440,8 +441,8 @@ impl<T: 'static> JoinSet<T> {
         while self.join_next().await.is_some() {}
     }
 
-    /// Lets all tasks go on without the set. A task that waits in
-    /// [`poll_join_next`](Self::poll_join_next) is woken: no task is left.
+    /// Detaches all tasks, which go on without the set. A task that waits in
+    /// [`poll_join_next`](Self::poll_join_next) is woken, because no task is left.
     pub fn detach_all(&mut self) {
         self.members.clear();
         let Due(due) = &*self.due;
@@ -481,7 +482,8 @@ impl<T> JoinSet<T> {
         None
     }
 
-    /// Takes a member out, if it has finished. Otherwise it waits, with its own waker.
+    /// Removes a member if it has finished. Otherwise the member waits, with its own
+    /// waker.
     fn look_at(&mut self, key: u64) -> Option<Joined<T>> {
         let member = self.members.get_mut(&key)?;
         let id = member.handle.id();
@@ -504,7 +506,8 @@ impl<T> Drop for JoinSet<T> {
         for member in self.members.values() {
             member.handle.abort();
         }
-        // A member that finishes now has the waker in its reach.
+        // The wakers of members own `due`. A member that finishes now can still reach the
+        // waker of the set.
         self.due.unregister();
     }
 }

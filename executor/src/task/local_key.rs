@@ -1,4 +1,4 @@
-//! `task_local!` and `LocalKey`: values that go with a future.
+//! `task_local!` and `LocalKey`: values that belong to a future.
 //!
 //! ```text
 //!   outside of a poll: the value is in the scope's future
@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Invariant: while the future of a scope is polled or dropped, its value is in the
-//! thread-local; at all other times it is in the future. So values follow a future from
-//! thread to thread, and an inner scope hides an outer one.
+//! thread-local. At all other times it is in the future. So a value follows its future
+//! from thread to thread, and an inner scope hides an outer one.
 
 #![forbid(unsafe_code)]
 
@@ -20,7 +20,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::thread;
 
-/// Declares values that go with a future, each a [`LocalKey`](crate::task::LocalKey).
+/// Declares values that belong to a future, each a [`LocalKey`](crate::task::LocalKey).
 ///
 /// # Examples
 ///
@@ -55,10 +55,11 @@ macro_rules! task_local {
     };
 }
 
-/// A key to a value that goes with a future. [`task_local!`](crate::task_local) declares
-/// one.
+/// A key to a value that belongs to a future. [`task_local!`](crate::task_local) declares
+/// it.
 ///
-/// A task that is spawned within a scope has no value, unless it opens a scope.
+/// A task that is spawned within a scope does not inherit the value. It has to open a
+/// scope of its own.
 ///
 /// # Examples
 ///
@@ -81,7 +82,7 @@ pub struct LocalKey<T: 'static> {
     value: thread::LocalKey<RefCell<Option<T>>>,
 }
 
-/// No scope of the key is open here.
+/// The error of an access to a key of which no scope is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AccessError;
@@ -94,7 +95,7 @@ impl fmt::Display for AccessError {
 
 impl Error for AccessError {}
 
-/// While it lives, the value of a scope is in the thread-local.
+/// The value of a scope is in the thread-local, until this is dropped.
 struct Entered<'a, T: 'static> {
     key: &'static LocalKey<T>,
     value: &'a mut Option<T>,
@@ -102,13 +103,13 @@ struct Entered<'a, T: 'static> {
 
 impl<T> Drop for Entered<'_, T> {
     fn drop(&mut self) {
-        // It was entered, so the thread-local is there and not borrowed.
+        // The scope was entered, so the thread-local exists and is not borrowed.
         let swapped = self.key.swap(self.value);
         debug_assert!(swapped.is_ok());
     }
 }
 
-/// The future of a scope, and the value while it is not polled.
+/// The future of a scope, with the value while it is not polled.
 struct Scope<'a, T: 'static, F> {
     key: &'static LocalKey<T>,
     value: Option<T>,
@@ -130,7 +131,7 @@ impl<T, F: Future> Scope<'_, T, F> {
     }
 }
 
-/// The future is dropped with its value at hand.
+/// The future is dropped with its value in the thread-local.
 impl<T, F> Drop for Scope<'_, T, F> {
     fn drop(&mut self) {
         let _entered = self.key.enter(&mut self.value);
@@ -162,16 +163,16 @@ impl<T> LocalKey<T> {
         Ok(Entered { key: self, value })
     }
 
-    /// Runs a future that finds `value` under this key, wherever it is polled.
+    /// Runs a future with `value` under this key, wherever it is polled.
     ///
     /// # Cancel safety
     ///
-    /// That of the future. The value is dropped with it.
+    /// It is that of the future. The value is dropped with the future.
     ///
     /// # Panics
     ///
-    /// Panics when polled within [`with`](Self::with) of the same key, or by the
-    /// destructor of a thread-local.
+    /// Panics if the future is polled within [`with`](Self::with) of the same key, or by
+    /// the destructor of a thread-local.
     ///
     /// # Examples
     ///
@@ -186,11 +187,11 @@ impl<T> LocalKey<T> {
         poll_fn(|cx| scope.poll(cx)).await
     }
 
-    /// Calls a function that finds `value` under this key.
+    /// Calls a function with `value` under this key.
     ///
     /// # Panics
     ///
-    /// As [`scope`](Self::scope).
+    /// Panics if [`scope`](Self::scope) would.
     ///
     /// # Examples
     ///
@@ -210,12 +211,12 @@ impl<T> LocalKey<T> {
         }
     }
 
-    /// Calls a function with the value.
+    /// Calls a function with a reference to the value.
     ///
     /// # Panics
     ///
-    /// Panics where no scope of this key is open. [`try_with`](Self::try_with) asks
-    /// first.
+    /// Panics if no scope of this key is open. [`try_with`](Self::try_with) returns an
+    /// error instead.
     #[track_caller]
     pub fn with<R>(&'static self, f: impl FnOnce(&T) -> R) -> R {
         match self.try_with(f) {
@@ -224,11 +225,11 @@ impl<T> LocalKey<T> {
         }
     }
 
-    /// Calls a function with the value, if there is one.
+    /// Calls a function with a reference to the value, if there is one.
     ///
     /// # Errors
     ///
-    /// Returns [`AccessError`] where no scope of this key is open.
+    /// Returns [`AccessError`] if no scope of this key is open.
     pub fn try_with<R>(&'static self, f: impl FnOnce(&T) -> R) -> Result<R, AccessError> {
         let returned = self.value.try_with(|slot| slot.borrow().as_ref().map(f));
         returned.ok().flatten().ok_or(AccessError)
@@ -238,7 +239,7 @@ impl<T> LocalKey<T> {
     ///
     /// # Panics
     ///
-    /// As [`with`](Self::with).
+    /// Panics if [`with`](Self::with) would.
     #[track_caller]
     pub fn get(&'static self) -> T
     where
@@ -251,7 +252,7 @@ impl<T> LocalKey<T> {
     ///
     /// # Errors
     ///
-    /// As [`try_with`](Self::try_with).
+    /// Those of [`try_with`](Self::try_with).
     pub fn try_get(&'static self) -> Result<T, AccessError>
     where
         T: Clone,

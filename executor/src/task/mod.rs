@@ -1,4 +1,5 @@
-//! Tasks: how one is known, joined and aborted, and how it fails.
+//! Tasks: their handles, their numbers, how they are joined and aborted, and how they
+//! fail.
 //!
 //! ```text
 //!              ready ──▶ its future is dropped ──▶ Ok(output)
@@ -6,39 +7,40 @@
 //!              aborted, or its executor ends ────▶ Err, is_cancelled
 //! ```
 //!
-//! As far as they go, the names and the semantics are those of `tokio::task`. A task
-//! is a [`raw::task`](reveille::raw::task()): its state, its outcome and the waker that
-//! waits for that stand under one lock, in one allocation.
+//! Names and semantics are those of `tokio::task`, except for the differences below. A
+//! task is a [`raw::task`](reveille::raw::task()). Its state, its outcome and the waker
+//! of its handle are under one lock, in one allocation.
 //!
-//! Invariant: the future of a task is gone before its handle is ready, and no
-//! panic of a task's own code reaches the executor that polls it.
+//! Invariant: the future of a task is dropped before its handle is ready. A panic of the
+//! task's own code never reaches the executor that polls it.
 //!
 //! # Differences from `tokio::task`
 //!
-//! - A detached task that waits, and that nothing can wake any more, is dropped by its
-//!   executor; with tokio it stays until the runtime ends.
+//! - If a detached task waits and nothing can wake it any more, its executor drops it. In
+//!   tokio it stays until the runtime ends.
 //! - The budget is opt-in: only [`consume_budget`], [`coop::cooperative`] and
-//!   [`coop::poll_proceed`] consume it. [`unconstrained`] lifts it for what does.
+//!   [`coop::poll_proceed`] consume it. [`unconstrained`] lifts it for these.
 //! - [`unconstrained`], [`coop::cooperative`], [`LocalKey::scope`] and the futures of a
 //!   [`JoinSet`] have no named type: there is no `Unconstrained`, `Coop` or
 //!   `TaskLocalFuture`. Write `impl Future`, or box them.
-//! - There is no `block_in_place`: a worker that blocks is not replaced. Make the call by
-//!   [`spawn_blocking`].
-//! - There is no `LocalSet`: a [`LocalExecutor`](crate::LocalExecutor) is one. It runs
-//!   tasks that are not `Send` on one thread, has [`spawn_local`],
+//! - There is no `block_in_place`, because a worker that blocks is not replaced. Use
+//!   [`spawn_blocking`] for such a call.
+//! - There is no `LocalSet`. A [`LocalExecutor`](crate::LocalExecutor) takes its place:
+//!   it runs tasks that are not `Send` on one thread, and has [`spawn_local`],
 //!   [`block_on`](crate::LocalExecutor::block_on) and
-//!   [`run_until_idle`](crate::LocalExecutor::run_until_idle), and needs no runtime around
-//!   it: to give it a thread beside a pool, start that thread.
-//! - [`Handle::current`](crate::pool::Handle::current) is that of a
+//!   [`run_until_idle`](crate::LocalExecutor::run_until_idle). It needs no runtime around
+//!   it. To run it beside a pool, give it a thread of its own.
+//! - [`Handle::current`](crate::pool::Handle::current) returns the handle of a
 //!   [`ThreadPool`](crate::ThreadPool). On an executor of one thread, [`spawn`],
 //!   [`spawn_local`] and [`spawn_blocking`] find the executor.
-//! - An executor can run inside another: `block_on` of a *different*
-//!   [`LocalExecutor`](crate::LocalExecutor) within a task blocks the task's thread, as any
-//!   call does, where tokio panics. What the inner future waits for must not be a task of
-//!   the thread that is blocked.
-//! - [`JoinSet::spawn_on`] takes any [`Executor`](crate::Executor) with the handles of this
-//!   module, [`JoinSet::spawn_local_on`] a [`LocalExecutor`](crate::LocalExecutor).
-//!   [`JoinSet::insert`] takes the handle of a task that was spawned anywhere.
+//! - An executor can run inside another. Within a task, `block_on` of a *different*
+//!   [`LocalExecutor`](crate::LocalExecutor) blocks the thread of the task, as any
+//!   blocking call does. In tokio it panics. The inner future must not wait for a task of
+//!   the blocked thread.
+//! - [`JoinSet::spawn_on`] takes any [`Executor`](crate::Executor) with the handles of
+//!   this module, and [`JoinSet::spawn_local_on`] takes a
+//!   [`LocalExecutor`](crate::LocalExecutor). [`JoinSet::insert`] takes the handle of a
+//!   task that was spawned anywhere.
 //! - A dropped `join_next` leaves no waker in its set.
 //! - Tasks can have a [name](JoinHandle::name).
 

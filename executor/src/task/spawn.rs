@@ -1,4 +1,4 @@
-//! Spawning on the executor that runs the caller.
+//! `spawn`, `spawn_local` and `spawn_blocking` on the executor that runs the caller.
 
 #![forbid(unsafe_code)]
 
@@ -16,7 +16,7 @@ enum Current {
     Pool(Handle),
 }
 
-/// The current executor, which `what` needs.
+/// Returns the executor that runs the caller. The function `what` needs it.
 #[track_caller]
 fn current(what: &str) -> Current {
     let found = context::current();
@@ -29,8 +29,8 @@ fn current(what: &str) -> Current {
         return Current::Pool(pool);
     }
     panic!(
-        "{what} was called where no executor of this crate runs the caller: call it inside a \
-         future that one runs, or spawn on the executor itself"
+        "{what} was called outside of the executors of this crate: call it inside a future that \
+         one of them runs, or spawn on the executor itself"
     )
 }
 
@@ -38,10 +38,10 @@ fn current(what: &str) -> Current {
 ///
 /// # Panics
 ///
-/// Panics where none does. Those that count are
-/// [`LocalExecutor`](crate::LocalExecutor), [`Simulation`](crate::Simulation) and
-/// [`ThreadPool`](crate::ThreadPool); [`Threads`](crate::Threads), the bare
-/// [`block_on`](crate::block_on) and the executors of other crates do not.
+/// Panics if no executor of this crate runs the caller. A
+/// [`LocalExecutor`](crate::LocalExecutor), a [`Simulation`](crate::Simulation) or a
+/// [`ThreadPool`](crate::ThreadPool) has to. [`Threads`](crate::Threads), the bare
+/// [`block_on`](crate::block_on) and the executors of other crates do not count.
 ///
 /// # Examples
 ///
@@ -67,12 +67,11 @@ where
     }
 }
 
-/// Spawns a task whose future stays on this thread, on the executor that runs the
-/// caller.
+/// Spawns a task whose future stays on this thread, on the executor that runs the caller.
 ///
 /// # Panics
 ///
-/// Panics where that is not an executor of one thread: a
+/// Panics if the caller is not run by an executor of one thread: a
 /// [`LocalExecutor`](crate::LocalExecutor) or a [`Simulation`](crate::Simulation).
 ///
 /// # Examples
@@ -103,17 +102,17 @@ where
     }
 }
 
-/// Calls a function that may block, on a thread for such calls of the executor that
-/// runs the caller: a [`ThreadPool`](crate::ThreadPool) or a
+/// Runs a function that may block, on a thread for such calls. The thread belongs to the
+/// executor that runs the caller, a [`ThreadPool`](crate::ThreadPool) or a
 /// [`LocalExecutor`](crate::LocalExecutor).
 ///
 /// See [`Handle::spawn_blocking`].
 ///
 /// # Panics
 ///
-/// Panics where neither runs the caller. A [`Simulation`](crate::Simulation) refuses:
-/// what threads do does not follow from its seed. Panics where the system refuses a
-/// thread and there is none yet.
+/// Panics if neither of these executors runs the caller. A
+/// [`Simulation`](crate::Simulation) refuses the call, because what threads do does not
+/// follow from its seed. Panics if the system refuses a thread and there is none yet.
 ///
 /// # Examples
 ///

@@ -1,4 +1,4 @@
-//! `yield_now`: once round the queue.
+//! `yield_now`: goes to the back of the queue once.
 
 #![forbid(unsafe_code)]
 
@@ -6,14 +6,14 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Goes to the back of the queue, so that other ready tasks run first.
+/// Lets other ready tasks run first: the task goes to the back of the queue.
 ///
-/// Under a [`Simulation`](crate::Simulation), whose order is drawn, it may be next
-/// again.
+/// Under a [`Simulation`](crate::Simulation), which draws the order of tasks, the same
+/// task may be next.
 ///
 /// # Cancel safety
 ///
-/// There is nothing to lose.
+/// Dropping the future loses nothing.
 ///
 /// # Examples
 ///
