@@ -1,4 +1,4 @@
-//! A place where a number of tasks meet before any of them goes on.
+//! A barrier at which `n` tasks meet before any of them goes on.
 //!
 //! ```
 //! use reveille::Barrier;
@@ -17,16 +17,17 @@
 //! An arrival is a place in the queue, and nothing else:
 //!
 //! ```text
-//!            first poll: fewer than n have a place     the n-th arrives
-//!   created ────────────────────────────────────▶ here ────────────────▶ let go on
-//!      │                                           │ dropped: withdrawn
-//!      └── first poll: the n-th; leads, calls      ▼
-//!          everybody who is here                 (gone)
+//!            first poll, fewer than n tasks here    the n-th arrives
+//!   created ─────────────────────────────────▶ here ────────────────▶ notified
+//!      │                                        │ dropped: withdrawn
+//!      └── first poll, the n-th: leads,         ▼
+//!          notifies all tasks here           (gone)
 //! ```
 //!
-//! Invariant: fewer than `n` are here, and the bits say how many. A generation
-//! is who is called at once: whoever arrives later, even while the last of it
-//! are still being woken, belongs to the next.
+//! Invariant: fewer than `n` tasks wait, and the bits hold their number. A generation
+//! is the tasks that the last arrival notifies together. A task that arrives later
+//! belongs to the next generation, even while the last tasks of this one are still
+//! being woken.
 
 #![forbid(unsafe_code)]
 
@@ -41,14 +42,14 @@ use crate::protocol::CallerLocation;
 use crate::protocol::Locations;
 use crate::protocol::{Bits, Generation, StateLock, Waiter, Waiters};
 
-/// Lets tasks go on once so many of them have arrived, again and again.
+/// Lets `n` tasks wait for one another, again and again.
 ///
 /// # Examples
 ///
 /// ```
 /// use reveille::Barrier;
 ///
-/// // Nobody measures before everybody is ready.
+/// // No thread begins a round before both are ready.
 /// let ready = Barrier::new(2);
 /// std::thread::scope(|scope| {
 ///     for _ in 0..2 {
@@ -68,14 +69,14 @@ use crate::protocol::{Bits, Generation, StateLock, Waiter, Waiters};
 /// [`waiting`](Self::waiting) and [`granted`](Self::granted) are additions.
 pub struct Barrier<B: Backend = DefaultBackend> {
     lock: StateLock<Waiters<()>, B>,
-    /// How many meet: at least one.
+    /// The number of tasks that meet, at least one.
     n: usize,
 }
 
 impl Barrier {
     const_unless_loom! {
-        /// A barrier at which `n` tasks meet. One for none is one for one, at which
-        /// nobody waits.
+        /// Creates a barrier at which `n` tasks meet. If `n` is 0 or 1, no task
+        /// waits.
         pub const fn new(n: usize) -> Self {
             Self {
                 lock: StateLock::<_, DefaultBackend>::const_new(Bits::EMPTY, Waiters::new()),
@@ -90,7 +91,7 @@ const fn at_least_one(n: usize) -> usize {
 }
 
 impl<B: Backend> Barrier<B> {
-    /// A barrier at which `n` tasks meet, over any backend.
+    /// Creates a barrier at which `n` tasks meet, over any backend.
     #[must_use]
     pub fn new_in(n: usize) -> Self {
         Self {
@@ -99,22 +100,22 @@ impl<B: Backend> Barrier<B> {
         }
     }
 
-    /// Waits until `n` tasks have arrived, this one among them.
+    /// Waits until `n` tasks have arrived, this task among them.
     ///
-    /// A task arrives at the first poll of its wait. The last to arrive is the
-    /// leader of its generation, and the barrier is empty again: who arrives
-    /// then belongs to the next.
+    /// A task arrives at the first poll of its wait. The last task to arrive is the
+    /// leader of its generation. The barrier is then empty again, and later arrivals
+    /// belong to the next generation.
     ///
     /// # Cancel safety
     ///
-    /// An arrival whose wait is dropped before the others have come is
-    /// withdrawn, as if it had not been. One that is dropped after they have,
-    /// without having seen it, has taken part: the others went on because of it.
+    /// Dropping the future before the other tasks have arrived withdraws its arrival.
+    /// Dropping it after they have arrived, before it has observed that, changes
+    /// nothing: the other tasks go on.
     ///
     /// # Panics
     ///
-    /// Polling the wait again after it was ready panics. So does arriving
-    /// where 2^32 - 1 wait already.
+    /// The poll panics if the future has completed before, or if 2^32 - 1 tasks wait
+    /// already.
     ///
     /// # Examples
     ///
@@ -143,7 +144,7 @@ impl<B: Backend> Barrier<B> {
         }
     }
 
-    /// How many have arrived and wait for the others.
+    /// Returns the number of tasks that have arrived and wait for the others.
     ///
     /// # Examples
     ///
@@ -162,8 +163,8 @@ impl<B: Backend> Barrier<B> {
         self.lock.load().get()
     }
 
-    /// How many have been let go on and not been polled since: a number that
-    /// stays above zero tells of futures that nobody polls.
+    /// Returns the number of waits that have been notified and have not been polled
+    /// since. If it stays above zero, there are futures that are not polled any more.
     ///
     /// # Examples
     ///
@@ -184,10 +185,10 @@ impl<B: Backend> Barrier<B> {
         self.lock.with(|section| section.state.notified())
     }
 
-    /// Where in the source each who waits began to, the first first; also those
-    /// who have been let go on and have not seen it.
+    /// Returns the locations in the source of the calls that wait, the oldest first.
+    /// A call that has been notified and has not observed it is among them.
     ///
-    /// With the feature `locations`.
+    /// Available with the feature `locations`.
     ///
     /// # Examples
     ///
@@ -203,11 +204,11 @@ impl<B: Backend> Barrier<B> {
     }
 }
 
-/// How a wait came out of its section.
+/// What the section of a wait found.
 enum Outcome {
-    /// As one of those who were called.
+    /// The wait was notified.
     Called,
-    /// As the last to arrive, who has called those up to this generation.
+    /// The wait is the last arrival, and has notified this generation.
     Leads(Generation),
 }
 
@@ -220,8 +221,11 @@ enum Stage {
 
 /// The future of [`Barrier::wait`].
 ///
-/// Polling it again after it was ready panics. One that is leaked after its first
-/// poll has arrived, and is not withdrawn.
+/// If it is leaked after its first poll, its arrival counts and is never withdrawn.
+///
+/// # Panics
+///
+/// Panics if it is polled again after it has completed.
 #[must_use = "futures do nothing unless polled"]
 pub struct BarrierWait<'a, B: Backend = DefaultBackend> {
     barrier: &'a Barrier<B>,
@@ -242,9 +246,9 @@ impl<B: Backend> Future for BarrierWait<'_, B> {
             !matches!(stage, Stage::Done),
             "Barrier::wait polled after it was ready"
         );
-        // No waker is cloned before it is clear that this is not the last to
-        // arrive: dropping the clone is foreign code, and were it to panic, the
-        // others would have been called and not woken.
+        // The waker is cloned only if this is not the last arrival. Dropping the
+        // clone is foreign code. If it panicked after the others were notified, they
+        // would not be woken.
         let outcome = barrier.lock.poll(cx, false, |section, registration| {
             let waiters = section.state;
             let waiter = match core::mem::replace(stage, Stage::Done) {
@@ -276,7 +280,7 @@ impl<B: Backend> Future for BarrierWait<'_, B> {
     }
 }
 
-/// Withdraws the arrival, unless the others have been let go on.
+/// Withdraws the arrival, unless the others have been notified.
 impl<B: Backend> Drop for BarrierWait<'_, B> {
     fn drop(&mut self) {
         if let Stage::Here(waiter) = core::mem::replace(&mut self.stage, Stage::Done) {
@@ -308,15 +312,14 @@ impl<B: Backend> fmt::Debug for BarrierWait<'_, B> {
     }
 }
 
-/// What [`Barrier::wait`] answers: whether it was the last to arrive.
+/// The result of [`Barrier::wait`]. It tells whether the task is the leader.
 #[derive(Debug, Clone)]
 pub struct BarrierWaitResult {
     leader: bool,
 }
 
 impl BarrierWaitResult {
-    /// Whether this is the one task of its generation that leads it: the last
-    /// to arrive.
+    /// Returns `true` for one task of each generation, the last to arrive.
     ///
     /// # Examples
     ///

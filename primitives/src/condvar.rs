@@ -1,4 +1,4 @@
-//! Waits for what a mutex protects to change.
+//! A condition variable: waits for a change of what a mutex protects.
 //!
 //! ```
 //! use reveille::{Condvar, Mutex};
@@ -17,23 +17,23 @@
 //! });
 //! ```
 //!
-//! Whoever waits takes his place in the queue *before* he lets the mutex go.
-//! So whoever changes the value afterwards, and notifies, finds him there: a
-//! notification is not lost between the look and the wait, although nothing is
-//! left where nobody waits.
+//! A wait registers in the queue *before* it unlocks the mutex. A task that changes
+//! the value afterwards and notifies finds the wait in the queue. So no notification
+//! is lost between the look at the value and the wait, although none is stored when
+//! no task waits.
 //!
 //! # States
 //!
-//! A condvar is a [`Notify`] that leaves no permits.
+//! A condvar is a [`Notify`] that stores no permits.
 //!
 //! ```text
 //!            first poll: queued, then unlocked    notified           locked
 //!   holding ─────────────────────────────────▶ waiting ────▶ locking ─────▶ done
-//!                                                 │             │ dropped: hands the
-//!                                                 ▼ dropped     ▼ notification on
+//!                                                 │ dropped     │ dropped: passes the
+//!                                                 ▼             ▼ notification on
 //! ```
 //!
-//! Invariant: whoever has been notified alone ends with the lock, or hands the
+//! Invariant: a wait that was notified alone ends with the lock held, or passes the
 //! notification on.
 
 #![forbid(unsafe_code)]
@@ -52,19 +52,19 @@ use crate::protocol::Locations;
 use crate::raw::AcquireGuard;
 use crate::raw::mode::Exclusive;
 
-/// Lets tasks wait for what a [`Mutex`] protects to change. See
-/// the [module](self).
+/// Lets tasks wait for a change of what a [`Mutex`] protects. See the [module](self).
 ///
 /// The names are those of [`std::sync::Condvar`]. A wait ends only when it is
-/// notified; but between the notification and the lock, others may have changed
-/// the value, so look again: [`wait_while`](Self::wait_while) does.
+/// notified. Between the notification and the lock, other tasks may have changed the
+/// value, so the value must be checked again. [`wait_while`](Self::wait_while) does
+/// so.
 pub struct Condvar<B: Backend = DefaultBackend> {
     notify: Notify<B>,
 }
 
 impl Condvar {
     const_unless_loom! {
-        /// A condvar, on which nobody waits.
+        /// Creates a condvar.
         ///
         /// # Examples
         ///
@@ -84,7 +84,7 @@ impl Condvar {
 }
 
 impl<B: Backend> Condvar<B> {
-    /// A condvar over any backend.
+    /// Creates a condvar over any backend.
     ///
     /// # Examples
     ///
@@ -100,15 +100,15 @@ impl<B: Backend> Condvar<B> {
         }
     }
 
-    /// Unlocks, waits to be notified, and locks again.
+    /// Unlocks the mutex, waits for a notification, and locks the mutex again.
     ///
-    /// Nothing happens before the first poll: until then, the lock is held.
+    /// The future does nothing before its first poll: until then the lock is held.
     ///
     /// # Cancel safety
     ///
-    /// A wait that is dropped leaves the mutex unlocked; was it notified alone,
-    /// the notification goes on to the next who waits. So a `timeout` around a
-    /// wait loses nothing but the guard.
+    /// Dropping the future leaves the mutex unlocked. If it was notified by
+    /// [`notify_one`](Self::notify_one), the notification passes to the next waiter.
+    /// So a `timeout` around a wait loses nothing but the guard.
     ///
     /// # Examples
     ///
@@ -133,7 +133,7 @@ impl<B: Backend> Condvar<B> {
         self.wait_at(guard, CallerLocation::capture())
     }
 
-    /// As [`wait`](Self::wait), as one that began at `location`.
+    /// Waits as [`wait`](Self::wait) does, with the location of another wait.
     fn wait_at<'a, T: ?Sized>(
         &'a self,
         guard: MutexGuard<'a, T, B>,
@@ -146,16 +146,16 @@ impl<B: Backend> Condvar<B> {
         }
     }
 
-    /// Waits for as long as `condition` holds. It is asked now, and again after
-    /// each notification, with the lock held.
+    /// Waits while `condition` returns `true`. The future calls it at its first poll
+    /// and after each notification, with the lock held.
     ///
     /// # Cancel safety
     ///
-    /// As for [`wait`](Self::wait).
+    /// The same as that of [`wait`](Self::wait).
     ///
     /// # Panics
     ///
-    /// Where `condition` does; the mutex is unlocked then.
+    /// The poll panics if `condition` does. The mutex is then unlocked.
     ///
     /// # Examples
     ///
@@ -190,7 +190,7 @@ impl<B: Backend> Condvar<B> {
         }
     }
 
-    /// Lets the task go on that has waited longest, if any does.
+    /// Notifies the task that has waited longest. If no task waits, it does nothing.
     ///
     /// # Examples
     ///
@@ -203,7 +203,7 @@ impl<B: Backend> Condvar<B> {
         self.notify.notify_one();
     }
 
-    /// Lets all tasks go on that wait now.
+    /// Notifies all tasks that wait now.
     ///
     /// # Examples
     ///
@@ -216,7 +216,7 @@ impl<B: Backend> Condvar<B> {
         self.notify.notify_waiters();
     }
 
-    /// How many wait to be notified.
+    /// Returns the number of tasks that wait for a notification.
     ///
     /// # Examples
     ///
@@ -230,8 +230,8 @@ impl<B: Backend> Condvar<B> {
         self.notify.waiting()
     }
 
-    /// How many have been notified and have not been polled since: a number that
-    /// stays above zero tells of futures that nobody polls.
+    /// Returns the number of waits that have been notified and have not been polled
+    /// since. If it stays above zero, there are futures that are not polled any more.
     ///
     /// # Examples
     ///
@@ -245,10 +245,10 @@ impl<B: Backend> Condvar<B> {
         self.notify.granted()
     }
 
-    /// Where in the source each who waits began to, the first first; also those
-    /// who have been notified and have not seen it.
+    /// Returns the locations in the source of the calls that wait, the oldest first.
+    /// A call that has been notified and has not observed it is among them.
     ///
-    /// With the feature `locations`.
+    /// Available with the feature `locations`.
     ///
     /// # Examples
     ///
@@ -266,9 +266,13 @@ impl<B: Backend> Condvar<B> {
 
 /// The future of [`Condvar::wait`].
 ///
-/// Polling it again after it was ready panics. One that is leaked before its
-/// first poll keeps the mutex locked; after it, it keeps its place, and a
-/// notification that goes to it is lost.
+/// If it is leaked before its first poll, the mutex stays locked. If it is leaked
+/// later, it keeps its place in the queue, and a notification that it is given is
+/// lost.
+///
+/// # Panics
+///
+/// Panics if it is polled again after it has completed.
 #[must_use = "futures do nothing unless polled: the lock is held until then"]
 pub struct Wait<'a, T: ?Sized, B: Backend = DefaultBackend> {
     condvar: &'a Condvar<B>,
@@ -292,8 +296,8 @@ impl<'a, T: ?Sized, B: Backend> Future for Wait<'a, T, B> {
             match &mut this.stage {
                 Stage::Holding(_) => {
                     let mut notified = this.condvar.notify.notified_at(this.location);
-                    // First the place in the queue, then the mutex: whoever
-                    // notifies in between finds somebody there.
+                    // The wait registers before it unlocks, so that a notification in
+                    // between finds it in the queue.
                     let poll = Pin::new(&mut notified).poll(cx);
                     let Stage::Holding(guard) = core::mem::replace(&mut this.stage, Stage::Done)
                     else {
@@ -339,7 +343,8 @@ impl<T: ?Sized, B: Backend> Drop for Wait<'_, T, B> {
     }
 }
 
-/// The future of [`Condvar::wait_while`]. What is said of [`Wait`] holds.
+/// The future of [`Condvar::wait_while`]. Its behavior when leaked or polled again is
+/// that of [`Wait`].
 #[must_use = "futures do nothing unless polled: the lock is held until then"]
 pub struct WaitWhile<'a, T: ?Sized, F, B: Backend = DefaultBackend> {
     condition: F,
@@ -379,7 +384,7 @@ impl<'a, T: ?Sized, F: FnMut(&mut T) -> bool, B: Backend> Future for WaitWhile<'
     }
 }
 
-/// The condition is never pinned: it is called, not polled.
+/// The condition is never pinned, since it is called and not polled.
 impl<T: ?Sized, F, B: Backend> Unpin for WaitWhile<'_, T, F, B> {}
 
 impl Default for Condvar {

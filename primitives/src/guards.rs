@@ -1,9 +1,9 @@
-//! What guards and their futures have in common, whichever lock they are of.
+//! What the guards of all locks, and their futures, have in common.
 
-/// The future of a guard: named, and nothing but the
-/// [`AcquireGuard`](crate::raw::AcquireGuard) or
-/// [`UpgradeGuard`](crate::raw::UpgradeGuard) in it. The operation that
-/// leads to it is named where it is polled after it was ready.
+/// Defines the named future of a guard, around an
+/// [`AcquireGuard`](crate::raw::AcquireGuard) or an
+/// [`UpgradeGuard`](crate::raw::UpgradeGuard). The name of the operation stands in
+/// the panic of a poll after completion.
 macro_rules! guard_future {
     (
         $(#[$doc:meta])*
@@ -12,7 +12,9 @@ macro_rules! guard_future {
     ) => {
         $(#[$doc])*
         ///
-        /// Polling it again after it was ready panics.
+        /// # Panics
+        ///
+        /// Panics if it is polled again after it has completed.
         #[must_use = "futures do nothing unless polled"]
         pub struct $name<$($lifetime,)? T: ?Sized, B: Backend = DefaultBackend> {
             acquire: $acquire,
@@ -40,7 +42,7 @@ macro_rules! guard_future {
     };
 }
 
-/// What a guard of which there can be several is to its user.
+/// Implements what a guard offers that gives shared access.
 macro_rules! shared_guard {
     ([$($generics:tt)*] $guard:ty, $target:ty) => {
         impl<$($generics)*> core::ops::Deref for $guard {
@@ -72,7 +74,7 @@ macro_rules! shared_guard {
     };
 }
 
-/// What a guard of which there is one is to its user.
+/// Implements what a guard offers that gives exclusive access.
 macro_rules! exclusive_guard {
     ([$($generics:tt)*] $guard:ty, $target:ty) => {
         $crate::guards::shared_guard!([$($generics)*] $guard, $target);

@@ -3,57 +3,57 @@
 //!
 //! | module | |
 //! | --- | --- |
-//! | [`oneshot`] | one value, from one task to another |
-//! | [`mpsc`] | values, from many tasks to one: bounded, unbounded, or a rendezvous |
-//! | [`broadcast`] | values, from many tasks to many, each of which gets all |
-//! | [`Barrier`] | a place where a number of tasks meet |
-//! | [`Mutex`] | a lock to be held across an `await` |
-//! | [`Condvar`] | waits for what a mutex protects to change |
-//! | [`RwLock`] | the same for many readers or one writer |
-//! | [`Semaphore`] | permits to be acquired and given back |
-//! | [`Notify`] | an event, without a value |
-//! | [`OnceCell`] | a value that is made once, by whoever needs it first |
-//! | [`SetOnce`] | a value that is set once, and waited for: a promise |
-//! | [`time`] | sleeps, timeouts, intervals and queues of delays, on any clock |
-//! | [`protocol`] | what all of them stand on, and what to build one's own on |
+//! | [`oneshot`] | sends one value from one task to another |
+//! | [`mpsc`] | sends values from many tasks to one: bounded, unbounded, or as a rendezvous |
+//! | [`broadcast`] | sends values from many tasks to many, each of which receives all |
+//! | [`Barrier`] | lets a number of tasks wait for one another |
+//! | [`Mutex`] | a lock that can be held across an `await` |
+//! | [`Condvar`] | waits for a change of what a mutex protects |
+//! | [`RwLock`] | a lock for many readers or one writer |
+//! | [`Semaphore`] | permits to acquire and release |
+//! | [`Notify`] | wakes tasks at an event, without a value |
+//! | [`OnceCell`] | a value that is initialized once, by the first task that needs it |
+//! | [`SetOnce`] | a value that is set once, and that tasks wait for: a promise |
+//! | [`time`] | sleeps, timeouts, intervals and delay queues, on any clock |
+//! | [`protocol`] | what all of these stand on, and what to build a primitive on |
 //!
-//! The names and the semantics are those of `tokio::sync`; those of [`Condvar`],
-//! which tokio does not have, are those of [`std::sync`]. Nothing here needs a
-//! particular executor.
+//! Names and semantics are those of `tokio::sync`. tokio has no [`Condvar`]; its names
+//! are those of [`std::sync`]. Nothing here needs a particular executor.
 //!
 //! # Differences
 //!
-//! From tokio, as a rule a `use` line is all that changes. Each module or type lists
-//! its differences; these are met first:
+//! To come from tokio, a change of `use` lines is usually enough. Each module or type
+//! lists its differences. These matter most:
 //!
 //! - Counts of permits are `usize`.
-//! - A [`Mutex`] lets others overtake whoever waits, up to a
-//!   [bound](mutex#fairness).
-//! - No primitive consumes a budget: a loop whose every `await` is ready says itself
-//!   where others have their turn, by `reveille_executor::task::coop` for one.
-//! - tokio's paused time moves nothing here: a [`VirtualClock`](time::VirtualClock)
-//!   does.
+//! - A [`Mutex`] can be barged: other tasks may take it before the task at the head of
+//!   the queue, up to a [bound](mutex#fairness).
+//! - No primitive consumes a coop budget. If every `await` of a loop is ready, the loop
+//!   itself must yield to other tasks, for example by `reveille_executor::task::coop`.
+//! - tokio's paused time has no effect here. Use a [`VirtualClock`](time::VirtualClock)
+//!   instead.
 //!
 //! # Futures and backends
 //!
-//! Each future is `Unpin` and a few words small, each primitive is generic over
-//! a [backend](backend::Backend) that defaults to threads, and each is
-//! explored by `reveille-verify`: every interleaving of every small program.
+//! Each future is `Unpin` and a few words small. Each primitive is generic over a
+//! [backend](backend::Backend), which defaults to threads. `reveille-verify` enumerates
+//! every small program over each primitive and explores every interleaving of it.
 //!
 //! # Features
 //!
-//! - `std` (default): threads that park. Without it the crate is `no_std` with
-//!   `alloc`, and the default backend spins.
-//! - `futures-core`: `FusedFuture` for the futures that are fused, `Stream` for
-//!   the receivers of [`mpsc`] and for [`DelayQueue`](time::DelayQueue).
-//! - `locations`: each primitive tells where in the source those who wait began
-//!   to, and those who hold it took it; in `Debug` too.
-//! - `model`: sections ask first whether a checker runs this thread, as
+//! - `std` (default): threads park. Without it the crate is `no_std` with `alloc`, and
+//!   the default backend spins.
+//! - `futures-core`: implements `FusedFuture` for the futures that are fused, and
+//!   `Stream` for the receivers of [`mpsc`] and for [`DelayQueue`](time::DelayQueue).
+//! - `locations`: each primitive records where in the source its waiters began to wait
+//!   and its holders acquired it, and shows that in `Debug` too.
+//! - `model`: each section first asks whether a checker runs the thread, as
 //!   `reveille_verify::model` does. It changes no type.
-//! - `loom`, `shuttle`: the backends that these explore. They only add types.
+//! - `loom`, `shuttle`: add the backends that loom and shuttle explore. They add types
+//!   and change none.
 //!
-//! Under `RUSTFLAGS="--cfg loom"`, the convention of the field, loom's backend
-//! is the default one, so that a crate built on this one is explored by loom
+//! Under `RUSTFLAGS="--cfg loom"`, as is usual for crates that loom checks, loom's
+//! backend is the default. A crate that is built on this one is then explored by loom
 //! without a change.
 
 #![no_std]
@@ -71,7 +71,7 @@ pub mod barrier;
 pub mod broadcast;
 mod buffer;
 pub mod condvar;
-/// Futures that are named by their type, as in `tokio::sync::futures`.
+/// The named futures of [`Notify`], as in `tokio::sync::futures`.
 pub mod futures {
     pub use crate::notify::{Notified, OwnedNotified};
 }

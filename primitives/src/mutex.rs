@@ -12,36 +12,35 @@
 //!
 //! # Which mutex
 //!
-//! Where the lock is held only for a moment, and never across an `await`, the
-//! standard library's is as good and cheaper when threads contend. This one is
-//! for holding on while something is awaited: whoever waits for it leaves the
-//! thread to others.
+//! If the lock is held only for a moment and never across an `await`, the mutex of
+//! the standard library is as good, and cheaper when threads contend. This one is for
+//! a lock that is held while its task awaits. A task that waits for it leaves the
+//! thread to other tasks.
 //!
 //! # Fairness
 //!
-//! Fairness is a bound: the task that has waited longest is overtaken at most
-//! so many times ([`Mutex::DEFAULT_MAX_BARGES`], or as chosen by
-//! [`with_max_barges`](Mutex::with_max_barges)) before the lock is handed to it. A bound
-//! of 0 is strict first come, first served, as in `tokio::sync`: then the lock
-//! is handed over at every release, and each hand-over costs a switch of tasks.
+//! Fairness is a bound. The task at the head of the queue is barged past at most
+//! `max_barges` times before the lock is handed to it: [`Mutex::DEFAULT_MAX_BARGES`],
+//! or the bound given to [`with_max_barges`](Mutex::with_max_barges). A bound of 0 is
+//! strict first come, first served, as in `tokio::sync`. The lock is then handed over
+//! at every release, and each hand-over costs a switch of tasks.
 //!
 //! # Two waits of one task
 //!
-//! A task that has two futures in the queue and polls only one of them can wait
-//! for itself: the lock may be handed to the future it does not poll. That is so
-//! of every fair lock; drop futures that are not polled any more, and leak none:
-//! a leaked one keeps its place. [`granted`] tells of it, and so does the `Debug`
-//! output.
+//! A task that has two futures in the queue and polls only one of them can deadlock:
+//! the lock may be handed to the future that it does not poll. This is true of every
+//! fair lock. Drop futures that are no longer polled. A leaked future keeps its place
+//! in the queue. [`granted`] and the `Debug` output show such a future.
 //!
 //! # States
 //!
-//! The lock is one permit: taken, it is locked.
-//! Locking a free mutex is one compare-exchange, and so is unlocking one for
-//! which nobody waits.
+//! The lock is one permit, and the mutex is locked while the permit is taken. Locking
+//! a free mutex takes one compare-exchange, and so does unlocking a mutex for which
+//! no task waits.
 //!
-//! Differences from `tokio::sync::Mutex`: the bound; a blocking call within an
-//! executor blocks its thread instead of panicking, since the mutex does not
-//! know about executors; [`new_in`], [`waiting`] and [`granted`] are additions.
+//! Differences from `tokio::sync::Mutex`: fairness has a bound; a blocking call
+//! within an executor blocks its thread instead of panicking, since the mutex does
+//! not know about executors; [`new_in`], [`waiting`] and [`granted`] are additions.
 //!
 //! [`new_in`]: Mutex::new_in
 //! [`waiting`]: Mutex::waiting
@@ -67,7 +66,7 @@ pub struct Mutex<T: ?Sized, B: Backend = DefaultBackend> {
 
 impl<T> Mutex<T> {
     const_unless_loom! {
-        /// An unlocked mutex.
+        /// Creates an unlocked mutex.
         ///
         /// # Examples
         ///
@@ -81,7 +80,7 @@ impl<T> Mutex<T> {
             Self::const_new(value)
         }
 
-        /// An unlocked mutex, in a constant: the same as [`new`](Self::new).
+        /// Creates an unlocked mutex. It is the same as [`new`](Self::new).
         ///
         /// # Examples
         ///
@@ -95,8 +94,9 @@ impl<T> Mutex<T> {
             Self::with_max_barges(value, Self::DEFAULT_MAX_BARGES)
         }
 
-        /// An unlocked mutex of a fairness of one's own: whoever has waited longest
-        /// is overtaken at most `max_barges` times; at most 1023 on a 32-bit machine.
+        /// Creates an unlocked mutex with a bound on barging: the task at the head of
+        /// the queue is barged past at most `max_barges` times before the lock is
+        /// handed to it. On a 32-bit machine the bound is at most 1023.
         ///
         /// # Examples
         ///
@@ -116,14 +116,14 @@ impl<T> Mutex<T> {
 }
 
 impl<T, B: Backend> Mutex<T, B> {
-    /// How often whoever has waited longest is overtaken at most, where no
-    /// other bound is chosen.
+    /// The bound on barging if no other is chosen.
     ///
-    /// The choice is one of measurement (`cargo ratios mutex/t`), for locks that are held
-    /// for a moment. Handed over, a lock waits for a task or a thread that has yet to
-    /// run, and to wake a thread takes as long as some hundreds of such holds. Tasks pay
-    /// for that with bounds of 0 and 10, and threads on processors of their own with 100
-    /// still; above this one nothing is gained.
+    /// The number was chosen by measurement (`cargo ratios mutex/t`), for locks that
+    /// are held for a moment. A lock that is handed over stays locked until another
+    /// task or thread runs, and waking a thread takes as long as some hundreds of
+    /// short holds. Tasks pay for this with bounds of 0 and 10, and threads on
+    /// processors of their own still do with a bound of 100. A bound above this one
+    /// gains nothing.
     pub const DEFAULT_MAX_BARGES: u16 = 1000;
 
     /// Creates an unlocked mutex over any backend.
@@ -142,8 +142,8 @@ impl<T, B: Backend> Mutex<T, B> {
         Self::with_max_barges_in(value, Self::DEFAULT_MAX_BARGES)
     }
 
-    /// Creates an unlocked mutex over any backend. Its fairness is that of
-    /// [`with_max_barges`](Mutex::with_max_barges).
+    /// Creates an unlocked mutex with a bound on barging, as
+    /// [`with_max_barges`](Mutex::with_max_barges) does, over any backend.
     ///
     /// # Examples
     ///
@@ -160,7 +160,7 @@ impl<T, B: Backend> Mutex<T, B> {
         }
     }
 
-    /// The value, of a mutex that nobody needs any more.
+    /// Consumes the mutex and returns the value.
     ///
     /// # Examples
     ///
@@ -175,12 +175,13 @@ impl<T, B: Backend> Mutex<T, B> {
 }
 
 impl<T: ?Sized, B: Backend> Mutex<T, B> {
-    /// Locks the mutex, waiting until it is free.
+    /// Locks the mutex, waiting until it is free. The guard unlocks it when it is
+    /// dropped.
     ///
     /// # Cancel safety
     ///
-    /// A wait that is dropped loses its place in the queue. Was the lock handed
-    /// to it and it has not seen it, the lock goes on to the next.
+    /// Dropping the future gives up its place in the queue. If the lock was granted
+    /// but not yet observed, it passes to the next waiter.
     ///
     /// # Examples
     ///
@@ -201,11 +202,12 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
         }
     }
 
-    /// Locks the mutex, holding on to it by its `Arc`.
+    /// Locks the mutex, waiting until it is free. The guard owns the mutex, through
+    /// the `Arc`.
     ///
     /// # Cancel safety
     ///
-    /// As for [`lock`](Self::lock).
+    /// The same as that of [`lock`](Self::lock).
     ///
     /// # Examples
     ///
@@ -228,8 +230,8 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
 
     /// Locks the mutex, blocking the thread until it is free.
     ///
-    /// For threads outside an executor. Within one it blocks the thread that
-    /// may have to run whoever holds the lock.
+    /// It is meant for threads outside an executor. Within an executor it blocks a
+    /// thread that may be needed to run the task that holds the lock.
     ///
     /// # Examples
     ///
@@ -250,8 +252,8 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
         }
     }
 
-    /// As [`blocking_lock`](Self::blocking_lock), holding on to the mutex by its
-    /// `Arc`.
+    /// Locks the mutex, blocking the thread until it is free. The guard owns the
+    /// mutex, through the `Arc`. See [`blocking_lock`](Self::blocking_lock).
     ///
     /// # Examples
     ///
@@ -272,12 +274,12 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
             .unwrap_or_else(|_| block_on::<B, _>(self.lock_owned()))
     }
 
-    /// Locks the mutex if it is free.
+    /// Locks the mutex if it is free, without waiting.
     ///
     /// # Errors
     ///
-    /// [`TryLockError`] where it is locked, or where others wait for it whom
-    /// the bound protects.
+    /// Returns [`TryLockError`] if the mutex is locked, or if tasks wait for it and
+    /// the bound on barging is reached.
     ///
     /// # Examples
     ///
@@ -298,11 +300,12 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
         }
     }
 
-    /// As [`try_lock`](Self::try_lock), holding on to the mutex by its `Arc`.
+    /// Locks the mutex if it is free, without waiting. The guard owns the mutex,
+    /// through the `Arc`.
     ///
     /// # Errors
     ///
-    /// As for [`try_lock`](Self::try_lock).
+    /// The same as those of [`try_lock`](Self::try_lock).
     ///
     /// # Examples
     ///
@@ -323,7 +326,8 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
         }
     }
 
-    /// The value, by exclusive borrow, without locking.
+    /// Returns a mutable reference to the value. It does not lock, since the
+    /// exclusive borrow rules out other holders.
     ///
     /// # Examples
     ///
@@ -338,7 +342,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
         self.guarded.get_mut()
     }
 
-    /// How many wait for the lock.
+    /// Returns the number of tasks that wait for the lock.
     ///
     /// # Examples
     ///
@@ -352,8 +356,8 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
         self.guarded.waiting().0
     }
 
-    /// Whether the lock has been handed to a future that has not been polled
-    /// since: a future that nobody polls, if it stays so.
+    /// Returns `true` if the lock has been handed to a future that has not been
+    /// polled since. If it stays so, the future is not polled any more.
     ///
     /// # Examples
     ///
@@ -367,10 +371,11 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
         self.guarded.waiting().1 > 0
     }
 
-    /// Where in the source each who waits began to, the first first; also those
-    /// who have been handed the lock and have not seen it.
+    /// Returns the locations in the source of the calls that wait for the lock, the
+    /// oldest first. A call that has been granted the lock and has not observed it is
+    /// among them.
     ///
-    /// With the feature `locations`.
+    /// Available with the feature `locations`.
     ///
     /// # Examples
     ///
@@ -393,9 +398,10 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
         self.guarded.waiters()
     }
 
-    /// Where in the source the lock was taken by whoever holds it.
+    /// Returns the location in the source where the current holder locked the mutex,
+    /// or `None` if it is not locked.
     ///
-    /// With the feature `locations`.
+    /// Available with the feature `locations`.
     ///
     /// # Examples
     ///
@@ -429,34 +435,36 @@ guard_future! {
             => OwnedMutexGuard<T, B>
 }
 
-/// The lock, held: unlocked when dropped.
+/// Holds a mutex locked, and unlocks it when dropped.
 ///
-/// A guard that is leaked keeps the mutex locked for good.
+/// If a guard is leaked, the mutex stays locked.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct MutexGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
     pub(crate) guard: Guard<&'a Mutex<T, B>, Exclusive<T>>,
 }
 
-/// The lock of a part of the value, held: unlocked when dropped.
+/// Holds a mutex locked and gives access to a part of its value. It unlocks the mutex
+/// when dropped.
 ///
-/// A guard that is leaked keeps the mutex locked for good.
+/// If a guard is leaked, the mutex stays locked.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct MappedMutexGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
     guard: Guard<&'a RawLock<B>, Exclusive<T>>,
 }
 
-/// The lock of a mutex in an `Arc`, held: unlocked when dropped.
+/// Holds a mutex in an `Arc` locked, and unlocks it when dropped.
 ///
-/// A guard that is leaked keeps the mutex locked for good.
+/// If a guard is leaked, the mutex stays locked.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedMutexGuard<T: ?Sized, B: Backend = DefaultBackend> {
     guard: Guard<Arc<Mutex<T, B>>, Exclusive<T>>,
 }
 
-/// The lock of a part of the value of a mutex in an `Arc`, held: unlocked when
-/// dropped. `U` is what is locked, `T` what the mutex has.
+/// Holds a mutex in an `Arc` locked and gives access to a part of its value. It
+/// unlocks the mutex when dropped. `T` is the type of the value, `U` that of the
+/// part.
 ///
-/// A guard that is leaked keeps the mutex locked for good.
+/// If a guard is leaked, the mutex stays locked.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedMappedMutexGuard<T: ?Sized, U: ?Sized = T, B: Backend = DefaultBackend> {
     guard: Guard<Arc<Mutex<T, B>>, Exclusive<U>>,
@@ -465,7 +473,7 @@ pub struct OwnedMappedMutexGuard<T: ?Sized, U: ?Sized = T, B: Backend = DefaultB
 impl<'a, T: ?Sized, B: Backend> MutexGuard<'a, T, B> {
     /// Narrows the guard to a part of the value.
     ///
-    /// An associated function, so that it does not hide a method of the value.
+    /// It is an associated function, so that it does not hide a method of the value.
     ///
     /// # Examples
     ///
@@ -487,11 +495,11 @@ impl<'a, T: ?Sized, B: Backend> MutexGuard<'a, T, B> {
         }
     }
 
-    /// Narrows the guard to a part of the value, if there is that part.
+    /// Narrows the guard to a part of the value, if `f` returns one.
     ///
     /// # Errors
     ///
-    /// The guard as it was.
+    /// Returns the unchanged guard if `f` returns `None`.
     ///
     /// # Examples
     ///
@@ -514,7 +522,7 @@ impl<'a, T: ?Sized, B: Backend> MutexGuard<'a, T, B> {
         }
     }
 
-    /// The mutex that is locked.
+    /// Returns the mutex that the guard locks.
     ///
     /// # Examples
     ///
@@ -531,7 +539,7 @@ impl<'a, T: ?Sized, B: Backend> MutexGuard<'a, T, B> {
 }
 
 impl<'a, T: ?Sized, B: Backend> MappedMutexGuard<'a, T, B> {
-    /// As [`MutexGuard::map`].
+    /// Narrows the guard further, as [`MutexGuard::map`] does.
     ///
     /// # Examples
     ///
@@ -552,11 +560,12 @@ impl<'a, T: ?Sized, B: Backend> MappedMutexGuard<'a, T, B> {
         }
     }
 
-    /// As [`MutexGuard::try_map`].
+    /// Narrows the guard further if `f` returns a part, as [`MutexGuard::try_map`]
+    /// does.
     ///
     /// # Errors
     ///
-    /// The guard as it was.
+    /// Returns the unchanged guard if `f` returns `None`.
     ///
     /// # Examples
     ///
@@ -579,7 +588,7 @@ impl<'a, T: ?Sized, B: Backend> MappedMutexGuard<'a, T, B> {
 }
 
 impl<T: ?Sized, B: Backend> OwnedMutexGuard<T, B> {
-    /// As [`MutexGuard::map`].
+    /// Narrows the guard to a part of the value, as [`MutexGuard::map`] does.
     ///
     /// # Examples
     ///
@@ -601,11 +610,12 @@ impl<T: ?Sized, B: Backend> OwnedMutexGuard<T, B> {
         }
     }
 
-    /// As [`MutexGuard::try_map`].
+    /// Narrows the guard to a part of the value if `f` returns one, as
+    /// [`MutexGuard::try_map`] does.
     ///
     /// # Errors
     ///
-    /// The guard as it was.
+    /// Returns the unchanged guard if `f` returns `None`.
     ///
     /// # Examples
     ///
@@ -627,7 +637,7 @@ impl<T: ?Sized, B: Backend> OwnedMutexGuard<T, B> {
         }
     }
 
-    /// The mutex that is locked.
+    /// Returns the mutex that the guard locks.
     ///
     /// # Examples
     ///
@@ -645,7 +655,7 @@ impl<T: ?Sized, B: Backend> OwnedMutexGuard<T, B> {
 }
 
 impl<T: ?Sized, U: ?Sized, B: Backend> OwnedMappedMutexGuard<T, U, B> {
-    /// As [`MutexGuard::map`].
+    /// Narrows the guard further, as [`MutexGuard::map`] does.
     ///
     /// # Examples
     ///
@@ -668,11 +678,12 @@ impl<T: ?Sized, U: ?Sized, B: Backend> OwnedMappedMutexGuard<T, U, B> {
         }
     }
 
-    /// As [`MutexGuard::try_map`].
+    /// Narrows the guard further if `f` returns a part, as [`MutexGuard::try_map`]
+    /// does.
     ///
     /// # Errors
     ///
-    /// The guard as it was.
+    /// Returns the unchanged guard if `f` returns `None`.
     ///
     /// # Examples
     ///
@@ -701,13 +712,14 @@ exclusive_guard!(['a, T: ?Sized, B: Backend] MappedMutexGuard<'a, T, B>, T);
 exclusive_guard!([T: ?Sized, B: Backend] OwnedMutexGuard<T, B>, T);
 exclusive_guard!([T: ?Sized, U: ?Sized, B: Backend] OwnedMappedMutexGuard<T, U, B>, U);
 
-/// The answer of [`Mutex::try_lock`] where the mutex is not free.
+/// The error of [`Mutex::try_lock`] and of the `try_` methods of
+/// [`RwLock`](crate::RwLock): the lock could not be acquired at once.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TryLockError(pub(crate) ());
 
 impl fmt::Display for TryLockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the lock is held, or others wait for it: await it instead")
+        f.write_str("the lock is held, or other tasks wait for it; await it instead")
     }
 }
 

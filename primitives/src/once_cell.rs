@@ -1,8 +1,8 @@
-//! A value that is made once, by whoever needs it first.
+//! A value that is initialized once, by the first task that needs it.
 //!
-//! A [`OnceCell`] is empty until one of those who [need its
-//! value](OnceCell::get_or_init) has made it, with an initializer that may take
-//! its time. Meanwhile the others wait, and then all of them share the value.
+//! A [`OnceCell`] is empty until a caller of [`get_or_init`](OnceCell::get_or_init)
+//! has initialized it, with an async initializer. Meanwhile the other callers wait.
+//! Then all of them share the value.
 //!
 //! ```
 //! use reveille::OnceCell;
@@ -21,22 +21,22 @@
 //! # States
 //!
 //! ```text
-//!             a turn is taken, by one compare-exchange
-//!   ┌───────┐ ───────────────────────────────────────▶ ┌──────┐ ──┐ given up, and somebody
-//!   │ empty │                                          │ busy │   │ is queued: it is their
-//!   └───────┘ ◀─────────────────────────────────────── └──────┘ ◀─┘ turn
-//!       │      given up, and nobody is queued             │
-//!       │ set                                             │ the value is made
-//!       └──────────────────▶ settled ◀────────────────────┘
+//!             the permit is taken, by one compare-exchange
+//!   ┌───────┐ ──────────────────────────────────────────▶ ┌──────┐ ──┐ given up while
+//!   │ empty │                                             │ busy │   │ callers are queued:
+//!   └───────┘ ◀────────────────────────────────────────── └──────┘ ◀─┘ passed on
+//!       │      given up while no caller is queued            │
+//!       │ set                                                │ the initializer completes
+//!       └────────────────▶ initialized ◀─────────────────────┘
 //! ```
 //!
-//! Whoever has the *turn* makes the value. It is given up where the initializer
-//! fails, panics or is dropped, and goes on to the first of those who are queued
-//! for it; one of these who is dropped with it hands it on in the same way.
+//! The task that has the *permit* runs its initializer. If the initializer fails,
+//! panics or is dropped, the permit passes to the first caller that is queued for it.
+//! A caller that is dropped with a permit that it has not observed passes it on in
+//! the same way.
 //!
-//! Invariant: there is at most one turn, and somebody is queued for it only
-//! while there is one. The value and those who wait for it are those of a
-//! [`OnceSlot`].
+//! Invariant: there is at most one permit, and callers are queued for it only while
+//! it is taken. The value and its waiters are those of a [`OnceSlot`].
 
 #![forbid(unsafe_code)]
 
@@ -55,10 +55,10 @@ use crate::protocol::Locations;
 use crate::protocol::{Bits, Section, Waiter, Waiters, WakeList};
 use crate::raw::{INITIALIZED, OnceSlot, Queues};
 
-/// Somebody has the turn.
+/// The permit is taken.
 const INITIALIZING: Bits = Bits::new(1 << 1);
 
-/// A value that is made once, and shared.
+/// Holds a value that is initialized once, and then shared. See the [module](self).
 ///
 /// # Examples
 ///
@@ -74,20 +74,20 @@ const INITIALIZING: Bits = Bits::new(1 << 1);
 ///
 /// # Differences
 ///
-/// Unlike `tokio::sync::OnceCell`, [`get_or_init`](Self::get_or_init) and
-/// [`get_or_try_init`](Self::get_or_try_init) are named futures that are
-/// `Unpin`, for which the future of an initializer that is started goes on the
-/// heap; and `new` is `const`. [`wait`](Self::wait), [`new_in`](Self::new_in),
+/// Differences from `tokio::sync::OnceCell`: [`get_or_init`](Self::get_or_init) and
+/// [`get_or_try_init`](Self::get_or_try_init) are named futures that are `Unpin`, and
+/// they put the future of an initializer that has started on the heap; `new` is
+/// `const`; [`wait`](Self::wait), [`new_in`](Self::new_in),
 /// [`waiting`](Self::waiting) and [`granted`](Self::granted) are additions.
 pub struct OnceCell<T, B: Backend = DefaultBackend> {
     slot: OnceSlot<T, Queued, B>,
 }
 
-/// Who is queued at a cell.
+/// The queues of a cell.
 struct Queued {
-    /// For the value alone.
+    /// Waiters for the value alone.
     waits: Waiters<()>,
-    /// For the turn, or the value.
+    /// Waiters for the permit or the value.
     initializers: Waiters<()>,
 }
 
@@ -113,12 +113,12 @@ impl Queues for Queued {
 
 impl<T> OnceCell<T> {
     const_unless_loom! {
-        /// An empty cell.
+        /// Creates an empty cell.
         pub const fn new() -> Self {
             Self::const_new()
         }
 
-        /// An empty cell, in a constant: the same as [`new`](Self::new).
+        /// Creates an empty cell. It is the same as [`new`](Self::new).
         ///
         /// # Examples
         ///
@@ -135,7 +135,7 @@ impl<T> OnceCell<T> {
             }
         }
 
-        /// A cell with its value, in a constant.
+        /// Creates a cell with `value`, in a constant.
         ///
         /// # Examples
         ///
@@ -154,7 +154,7 @@ impl<T> OnceCell<T> {
 }
 
 impl<T> OnceCell<T> {
-    /// A cell with the value, if there is one.
+    /// Creates a cell with the value in `value`, or an empty cell if there is none.
     ///
     /// # Examples
     ///
@@ -170,7 +170,7 @@ impl<T> OnceCell<T> {
 }
 
 impl<T, B: Backend> OnceCell<T, B> {
-    /// An empty cell, over any backend.
+    /// Creates an empty cell over any backend.
     ///
     /// # Examples
     ///
@@ -198,7 +198,7 @@ impl<T, B: Backend> OnceCell<T, B> {
         }
     }
 
-    /// Whether the value is there.
+    /// Returns `true` if the cell has a value.
     ///
     /// # Examples
     ///
@@ -215,7 +215,7 @@ impl<T, B: Backend> OnceCell<T, B> {
         self.slot.is_initialized()
     }
 
-    /// The value, if it is there.
+    /// Returns the value, or `None` if the cell has none yet.
     ///
     /// # Examples
     ///
@@ -232,7 +232,7 @@ impl<T, B: Backend> OnceCell<T, B> {
         self.slot.get()
     }
 
-    /// The value by exclusive borrow, if it is there.
+    /// Returns a mutable reference to the value, or `None` if the cell has none.
     ///
     /// # Examples
     ///
@@ -247,16 +247,15 @@ impl<T, B: Backend> OnceCell<T, B> {
         self.slot.get_mut()
     }
 
-    /// Sets the value of an empty cell, and lets everybody go on who waits for
-    /// it. It does not wait for an initializer that is at work.
+    /// Sets the value of an empty cell, and wakes all tasks that wait for it. It does
+    /// not wait for an initializer that is running.
     ///
     /// # Errors
     ///
-    /// The value comes back: in
-    /// [`AlreadyInitializedError`](SetError::AlreadyInitializedError) where
-    /// there is one already, in
-    /// [`InitializingError`](SetError::InitializingError) where one is being
-    /// made.
+    /// Returns `value` in
+    /// [`AlreadyInitializedError`](SetError::AlreadyInitializedError) if the cell has
+    /// a value, and in [`InitializingError`](SetError::InitializingError) if an
+    /// initializer is running.
     ///
     /// # Examples
     ///
@@ -278,27 +277,28 @@ impl<T, B: Backend> OnceCell<T, B> {
         }
     }
 
-    /// The value; where there is none, the one that `f` makes. Where another
-    /// initializer is at work, waits for what it makes, and for the turn to
-    /// make it in its place should it fail.
+    /// Returns the value, initializing the cell with the output of `f` if it is
+    /// empty. If another initializer is running, the future waits for it. If that one
+    /// fails, panics or is dropped, the future may run `f` instead.
     ///
-    /// `f` is called at most once, and where the value is there, not at all.
-    /// The future that it leads to is put on the heap, so that this one is
-    /// `Unpin` and small whatever that one is: an allocation each time an
-    /// initializer is started, and none where it is not.
+    /// `f` is called at most once, and not at all if another initializer makes the
+    /// value. The future that `f` returns is put on the heap, so that this future is
+    /// `Unpin` and small. That is one allocation for each initializer that starts.
     ///
-    /// An initializer that waits for its own cell waits for ever.
+    /// An initializer that waits for its own cell deadlocks.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it drops the future of `f` with what that has done so far. The
-    /// turn goes on to the next who is queued for it; one who is queued and is
-    /// dropped loses the place, and a turn that has come meanwhile goes on.
+    /// Dropping the future drops the future of `f`, with what it has done so far. The
+    /// permit passes to the next caller that is queued for it. If the future is
+    /// queued, dropping it gives up its place in the queue. If the permit was granted
+    /// but not yet observed, it passes on too.
     ///
     /// # Panics
     ///
-    /// With a panic of `f` or of its future; the turn goes on as above. Polling
-    /// it again after that, or after it was ready, panics.
+    /// The poll panics if `f` or its future does. The permit then passes on as
+    /// described above. It also panics if the future has panicked or completed
+    /// before.
     ///
     /// # Examples
     ///
@@ -322,21 +322,22 @@ impl<T, B: Backend> OnceCell<T, B> {
         }
     }
 
-    /// As [`get_or_init`](Self::get_or_init), with an initializer that can
-    /// fail. Its error is its own caller's; the turn goes on to the next who is
-    /// queued for it.
+    /// Returns the value, initializing the cell with the output of `f` if it is empty
+    /// and `f` succeeds. It waits as [`get_or_init`](Self::get_or_init) does. If `f`
+    /// fails, its caller gets the error, and the permit passes to the next caller
+    /// that is queued for it.
     ///
     /// # Errors
     ///
-    /// That of `f`.
+    /// Returns the error of `f` if `f` was called and failed.
     ///
     /// # Cancel safety
     ///
-    /// As for [`get_or_init`](Self::get_or_init).
+    /// The same as that of [`get_or_init`](Self::get_or_init).
     ///
     /// # Panics
     ///
-    /// As [`get_or_init`](Self::get_or_init).
+    /// The same as those of [`get_or_init`](Self::get_or_init).
     ///
     /// # Examples
     ///
@@ -362,12 +363,13 @@ impl<T, B: Backend> OnceCell<T, B> {
         }
     }
 
-    /// Waits until somebody else has made or set the value. Where it is there,
-    /// the wait is over at once, by a load.
+    /// Waits until another task has set or initialized the value, and returns it. If
+    /// the cell has a value already, the future completes at its first poll, by one
+    /// load.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost when the wait is given up.
+    /// Dropping the future loses nothing. The value stays, and another wait finds it.
     ///
     /// # Examples
     ///
@@ -389,7 +391,7 @@ impl<T, B: Backend> OnceCell<T, B> {
         }
     }
 
-    /// Takes the value out, if it is there, and leaves the cell empty.
+    /// Takes the value out of the cell, if there is one, and leaves the cell empty.
     ///
     /// # Examples
     ///
@@ -405,7 +407,7 @@ impl<T, B: Backend> OnceCell<T, B> {
         self.slot.take(Queued::new())
     }
 
-    /// The value, if it is there, taken out of what held it.
+    /// Consumes the cell and returns the value, or `None` if there is none.
     ///
     /// # Examples
     ///
@@ -418,7 +420,8 @@ impl<T, B: Backend> OnceCell<T, B> {
         self.take()
     }
 
-    /// How many wait: for the value, or for the turn to make it.
+    /// Returns the number of tasks that wait for the value, or for the permit to
+    /// initialize it.
     ///
     /// # Examples
     ///
@@ -438,9 +441,9 @@ impl<T, B: Backend> OnceCell<T, B> {
             .with(|section| section.state.waits.queued() + section.state.initializers.queued())
     }
 
-    /// How many have been let go on, with the value or the turn, and not been
-    /// polled since. One that has the turn and is not polled keeps the cell
-    /// empty, and everybody waiting.
+    /// Returns the number of waits that have been notified, of the value or with the
+    /// permit, and have not been polled since. A future that has the permit and is
+    /// not polled any more keeps the cell empty and all others waiting.
     ///
     /// # Examples
     ///
@@ -461,10 +464,10 @@ impl<T, B: Backend> OnceCell<T, B> {
             .with(|section| section.state.waits.notified() + section.state.initializers.notified())
     }
 
-    /// Where in the source each who waits began to, the first first; also those
-    /// who have been told of the value, or have the turn and have not seen it.
+    /// Returns the locations in the source of the calls that wait, the oldest first.
+    /// A call that has been notified and has not observed it is among them.
     ///
-    /// With the feature `locations`.
+    /// Available with the feature `locations`.
     ///
     /// # Examples
     ///
@@ -484,7 +487,8 @@ impl<T, B: Backend> OnceCell<T, B> {
     }
 }
 
-/// Lets go of the turn: it goes to the next who is queued, or to nobody.
+/// Passes the permit to the next waiter in the queue, or marks it as free if there is
+/// none.
 fn pass_permit(section: Section<'_, Queued>) {
     let initializers = &mut section.state.initializers;
     match initializers.first() {
@@ -493,17 +497,17 @@ fn pass_permit(section: Section<'_, Queued>) {
     }
 }
 
-/// What somebody who needs the value comes by.
+/// What a caller of `get_or_init` finds.
 enum Found<'a, T, B: Backend> {
     Value(&'a T),
     Permit(Permit<'a, T, B>),
 }
 
-/// Waits for the value, or the turn to make it.
+/// Waits for the value, or for the permit to initialize it.
 struct AcquirePermit<'a, T, B: Backend> {
     cell: &'a OnceCell<T, B>,
     location: CallerLocation,
-    /// Its place in the queue, while it has one.
+    /// The place in the queue, while the future has one.
     waiter: Option<Waiter>,
 }
 
@@ -528,7 +532,8 @@ impl<'a, T, B: Backend> Future for AcquirePermit<'a, T, B> {
         let found = cell.slot.poll(cx, fresh, |section, registration| {
             let Section { bits, state, wakes } = section;
             let initializers = &mut state.initializers;
-            // A called one has the turn, unless the value has called everybody.
+            // A notified waiter has the permit, unless all waiters were notified
+            // because of the value.
             let notified = waiter.take_if(|waiter| initializers.is_notified(waiter));
             let notified = notified.map(|waiter| initializers.remove(waiter, wakes));
             if bits.contains(INITIALIZED) {
@@ -536,8 +541,8 @@ impl<'a, T, B: Backend> Future for AcquirePermit<'a, T, B> {
             }
             if notified.is_some() || (waiter.is_none() && !bits.contains(INITIALIZING)) {
                 bits.insert(INITIALIZING);
-                // From here on it gives itself back, should the caller's waker
-                // panic before this poll returns.
+                // From here on the permit passes itself on if the caller's waker
+                // panics before this poll returns.
                 return Ok(Some(Permit { cell }));
             }
             let waiter = waiter.get_or_insert_with(|| initializers.push(location, ()));
@@ -550,7 +555,7 @@ impl<'a, T, B: Backend> Future for AcquirePermit<'a, T, B> {
     }
 }
 
-/// Loses the place in the queue, and hands on a turn that has come.
+/// Gives up the place in the queue, and passes on a permit that was granted.
 impl<T, B: Backend> Drop for AcquirePermit<'_, T, B> {
     fn drop(&mut self) {
         let Some(waiter) = self.waiter.take() else {
@@ -566,7 +571,7 @@ impl<T, B: Backend> Drop for AcquirePermit<'_, T, B> {
     }
 }
 
-/// The turn: it ends with the value, or goes on.
+/// The permit to initialize the cell. It ends when the value is set, or passes on.
 struct Permit<'a, T, B: Backend> {
     cell: &'a OnceCell<T, B>,
 }
@@ -589,21 +594,21 @@ impl<T, B: Backend> Drop for Permit<'_, T, B> {
     }
 }
 
-/// What the two ways to make a value have in common: the wait for the turn, and
-/// the initializer.
+/// What `get_or_init` and `get_or_try_init` have in common: the wait for the permit,
+/// and the initializer.
 struct Init<'a, F, Fut, T, B: Backend> {
     stage: Stage<'a, F, Fut, T, B>,
 }
 
 enum Stage<'a, F, Fut, T, B: Backend> {
     Waits(AcquirePermit<'a, T, B>, F),
-    /// The future goes before the turn does.
+    /// The future is dropped before the permit.
     Makes(Pin<Box<Fut>>, Permit<'a, T, B>),
     Done,
 }
 
-/// How it ended: with the value, or what the initializer made and the turn to
-/// settle it.
+/// What the wait or the initializer ended with: the value, or the output of the
+/// initializer and the permit with which to set it.
 enum Made<'a, O, T, B: Backend> {
     Value(&'a T),
     Output(O, Permit<'a, T, B>),
@@ -635,8 +640,8 @@ where
             },
             _ => None,
         };
-        // What follows is the initializer's: should it panic, the turn goes on
-        // at once, and nothing is left to be polled.
+        // What follows runs the initializer. If it panics, the permit passes on at
+        // once, and no future is left to poll.
         let (mut future, permit) = match (core::mem::replace(&mut self.stage, Stage::Done), found) {
             (_, Some(Found::Value(value))) => return Poll::Ready(Made::Value(value)),
             (Stage::Waits(_, f), Some(Found::Permit(permit))) => {
@@ -648,8 +653,8 @@ where
         };
         match future.as_mut().poll(cx) {
             Poll::Ready(output) => {
-                // Before the return, not in it: should it panic, it would leak
-                // what is being returned.
+                // The future is dropped here and not at the return. If its destructor
+                // panicked there, the value being returned would leak.
                 drop(future);
                 Poll::Ready(Made::Output(output, permit))
             }
@@ -661,8 +666,8 @@ where
     }
 }
 
-/// The initializer is never pinned here: it is called, and what it leads to is
-/// pinned on the heap.
+/// The initializer is never pinned here. It is called, and the future that it returns
+/// is pinned on the heap.
 impl<F, Fut, T, B: Backend> Unpin for Init<'_, F, Fut, T, B> {}
 
 impl<F, Fut, T, B: Backend> fmt::Debug for Init<'_, F, Fut, T, B> {
@@ -678,8 +683,12 @@ impl<F, Fut, T, B: Backend> fmt::Debug for Init<'_, F, Fut, T, B> {
 
 /// The future of [`OnceCell::get_or_init`].
 ///
-/// Polling it again after it was ready panics. One that is leaked while it makes
-/// the value keeps the turn, until [`take`](OnceCell::take).
+/// If it is leaked while its initializer runs, it keeps the permit until
+/// [`take`](OnceCell::take) is called.
+///
+/// # Panics
+///
+/// Panics if it is polled again after it has completed.
 #[must_use = "futures do nothing unless polled"]
 pub struct GetOrInit<'a, F, Fut, T, B: Backend = DefaultBackend> {
     init: Init<'a, F, Fut, T, B>,
@@ -701,8 +710,8 @@ where
     }
 }
 
-/// The future of [`OnceCell::get_or_try_init`]. What is said of [`GetOrInit`]
-/// holds.
+/// The future of [`OnceCell::get_or_try_init`]. Its behavior when leaked or polled
+/// again is that of [`GetOrInit`].
 #[must_use = "futures do nothing unless polled"]
 pub struct GetOrTryInit<'a, F, Fut, T, B: Backend = DefaultBackend> {
     init: Init<'a, F, Fut, T, B>,
@@ -746,12 +755,12 @@ impl<F, Fut, T, B: Backend> fmt::Debug for GetOrTryInit<'_, F, Fut, T, B> {
 
 /// The future of [`OnceCell::wait`].
 ///
-/// Polled again after it was ready, it answers the same again.
+/// If it is polled again after it has completed, it returns the value again.
 #[must_use = "futures do nothing unless polled"]
 pub struct OnceCellWait<'a, T, B: Backend = DefaultBackend> {
     cell: &'a OnceCell<T, B>,
     location: CallerLocation,
-    /// Its place in the queue, while it has one.
+    /// The place in the queue, while the future has one.
     waiter: Option<Waiter>,
 }
 
@@ -786,7 +795,7 @@ impl<T> From<T> for OnceCell<T> {
     }
 }
 
-/// A copy has a copy of the value, if there is one. Nobody waits at it.
+/// Clones the value, if there is one. The clone has no waiters.
 impl<T: Clone, B: Backend> Clone for OnceCell<T, B> {
     fn clone(&self) -> Self {
         Self::new_with_in(self.get().cloned())
@@ -822,18 +831,17 @@ impl<T, B: Backend> fmt::Debug for OnceCellWait<'_, T, B> {
     }
 }
 
-/// The answer of [`OnceCell::set`] where the value was not taken: with the
-/// value.
+/// The error of [`OnceCell::set`]. It holds the value that was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetError<T> {
     /// The cell has a value.
     AlreadyInitializedError(T),
-    /// Somebody is making one.
+    /// An initializer is running.
     InitializingError(T),
 }
 
 impl<T> SetError<T> {
-    /// Whether the cell had a value.
+    /// Returns `true` if the cell had a value.
     ///
     /// # Examples
     ///
@@ -847,7 +855,7 @@ impl<T> SetError<T> {
         matches!(self, Self::AlreadyInitializedError(_))
     }
 
-    /// Whether somebody was making one.
+    /// Returns `true` if an initializer was running.
     ///
     /// # Examples
     ///
@@ -871,9 +879,11 @@ impl<T> SetError<T> {
 impl<T> fmt::Display for SetError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::AlreadyInitializedError(_) => "the cell has a value already, and has it for good",
+            Self::AlreadyInitializedError(_) => {
+                "the cell has a value already, which cannot be replaced"
+            }
             Self::InitializingError(_) => {
-                "the value of the cell is being made: wait for it instead"
+                "an initializer of the cell is running; wait for its value instead"
             }
         })
     }

@@ -1,4 +1,4 @@
-//! A lock for many readers or one writer, to be held across an `await`.
+//! A lock for many readers or one writer that tasks can hold across an `await`.
 //!
 //! ```
 //! use reveille::RwLock;
@@ -16,31 +16,31 @@
 //!
 //! # Fairness
 //!
-//! First come, first served: a reader that comes after a writer who waits does
-//! not get past it, so writers do not starve; readers who come one after the
-//! other read together.
+//! The lock is granted in the order of the requests. A reader that comes after a
+//! waiting writer waits behind it, so writers do not starve. Readers that are next to
+//! each other in the queue read together.
 //!
-//! So a task that reads and reads again before it has let go may wait for
-//! itself: a writer that comes between the two waits for the first, and the
-//! second waits for the writer. Read once, and hand the guard on.
+//! A task that reads again while it holds a read guard may therefore deadlock. A
+//! writer that comes between the two reads waits for the first, and the second waits
+//! for the writer. Read once, and pass the guard on.
 //!
-//! # Reading first, writing perhaps
+//! # Upgrades
 //!
-//! A reader cannot become a writer: two who tried would wait for each other.
-//! [`upgradable_read`](RwLock::upgradable_read) is for that. Of its guards there
-//! is one at a time, beside other readers; an
-//! [`upgrade`](RwLockUpgradableReadGuard::upgrade) of it goes before everybody
-//! who waits and lets nobody write in between, so what has been read still holds.
+//! A read guard cannot become a write guard: two readers that tried would wait for
+//! each other. Use [`upgradable_read`](RwLock::upgradable_read) instead. At most one
+//! upgradable guard exists at a time, beside other readers. Its
+//! [`upgrade`](RwLockUpgradableReadGuard::upgrade) goes before all waiters, and no
+//! other task writes in between, so what has been read still holds.
 //!
 //! # States
 //!
-//! The lock is a number of permits, as many as there
-//! may be readers. A reader has one, an upgradable reader has more than half, a
-//! writer has all.
+//! The lock is a number of permits, one for each reader that there may be. A reader
+//! holds one permit, an upgradable reader holds more than half of them, and a writer
+//! holds all.
 //!
-//! Differences from `tokio::sync::RwLock`: upgradable reads; no lock is for no
-//! reader; a blocking call within an executor blocks its thread instead of
-//! panicking, since the lock does not know about executors;
+//! Differences from `tokio::sync::RwLock`: reads can be upgradable; a lock for 0
+//! readers cannot be created; a blocking call within an executor blocks its thread
+//! instead of panicking, since the lock does not know about executors;
 //! [`new_in`](RwLock::new_in), [`waiting`](RwLock::waiting) and
 //! [`granted`](RwLock::granted) are additions.
 
@@ -65,7 +65,7 @@ pub struct RwLock<T: ?Sized, B: Backend = DefaultBackend> {
 
 impl<T> RwLock<T> {
     const_unless_loom! {
-        /// An unlocked lock.
+        /// Creates an unlocked lock.
         ///
         /// # Examples
         ///
@@ -79,12 +79,12 @@ impl<T> RwLock<T> {
             Self::const_new(value)
         }
 
-        /// An unlocked lock for at most so many readers at a time: whoever comes when
-        /// there are as many waits.
+        /// Creates an unlocked lock for at most `max_reads` readers at a time. A
+        /// reader that comes when there are as many waits.
         ///
         /// # Panics
         ///
-        /// Panics where `max_reads` is 0 or above [`MAX_READS`](Self::MAX_READS).
+        /// Panics if `max_reads` is 0 or above [`MAX_READS`](Self::MAX_READS).
         ///
         /// # Examples
         ///
@@ -101,7 +101,7 @@ impl<T> RwLock<T> {
             Self::const_with_max_readers(value, max_reads)
         }
 
-        /// An unlocked lock, in a constant: the same as [`new`](Self::new).
+        /// Creates an unlocked lock. It is the same as [`new`](Self::new).
         ///
         /// # Examples
         ///
@@ -115,12 +115,12 @@ impl<T> RwLock<T> {
             Self::const_with_max_readers(value, Self::MAX_READS)
         }
 
-        /// An unlocked lock for at most so many readers, in a constant: the same as
-        /// [`with_max_readers`](Self::with_max_readers).
+        /// Creates an unlocked lock for at most `max_reads` readers at a time. It is
+        /// the same as [`with_max_readers`](Self::with_max_readers).
         ///
         /// # Panics
         ///
-        /// As for [`with_max_readers`](Self::with_max_readers).
+        /// Panics if `max_reads` is 0 or above [`MAX_READS`](Self::MAX_READS).
         ///
         /// # Examples
         ///
@@ -139,19 +139,19 @@ impl<T> RwLock<T> {
     }
 }
 
-/// So many permits are there for so many readers.
+/// Returns the number of permits of a lock for `max_reads` readers.
 #[track_caller]
 const fn permits<B: Backend>(max_reads: u32) -> usize {
     assert!(
         max_reads > 0 && max_reads <= RwLock::<(), B>::MAX_READS,
-        "a lock is for one reader at least and MAX_READS at most"
+        "max_reads must be at least 1 and at most RwLock::MAX_READS"
     );
     max_reads as usize
 }
 
 impl<T, B: Backend> RwLock<T, B> {
-    /// How many readers there can be at a time: 2^29 - 1, or as many as fit into
-    /// the bits of a 32-bit word.
+    /// The largest number of readers at a time: 2^29 - 1, or less if fewer permits
+    /// fit into a 32-bit word.
     pub const MAX_READS: u32 = {
         let fit = Permits::<B>::MAX;
         let most = u32::MAX >> 3;
@@ -182,7 +182,7 @@ impl<T, B: Backend> RwLock<T, B> {
     ///
     /// # Panics
     ///
-    /// Panics where `max_reads` is 0 or above [`MAX_READS`](Self::MAX_READS).
+    /// Panics if `max_reads` is 0 or above [`MAX_READS`](Self::MAX_READS).
     ///
     /// # Examples
     ///
@@ -201,7 +201,7 @@ impl<T, B: Backend> RwLock<T, B> {
         }
     }
 
-    /// The value, of a lock that nobody needs any more.
+    /// Consumes the lock and returns the value.
     ///
     /// # Examples
     ///
@@ -216,13 +216,13 @@ impl<T, B: Backend> RwLock<T, B> {
 }
 
 impl<T: ?Sized, B: Backend> RwLock<T, B> {
-    /// Locks for reading, beside other readers, waiting until nobody writes or
-    /// has waited longer to.
+    /// Locks for shared reading, waiting until there is no writer and no earlier
+    /// waiter. The guard unlocks when it is dropped.
     ///
     /// # Cancel safety
     ///
-    /// A wait that is dropped loses its place in the queue. Was the lock handed
-    /// to it and it has not seen it, the lock goes on to the next.
+    /// Dropping the future gives up its place in the queue. If the lock was granted
+    /// but not yet observed, it passes to the next waiters.
     ///
     /// # Examples
     ///
@@ -243,11 +243,12 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
         }
     }
 
-    /// As [`read`](Self::read), holding on to the lock by its `Arc`.
+    /// Locks for shared reading, waiting as [`read`](Self::read) does. The guard owns
+    /// the lock, through the `Arc`.
     ///
     /// # Cancel safety
     ///
-    /// As for [`read`](Self::read).
+    /// The same as that of [`read`](Self::read).
     ///
     /// # Examples
     ///
@@ -268,10 +269,10 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
         }
     }
 
-    /// Locks for reading, blocking the thread until it can.
+    /// Locks for shared reading, blocking the thread until the lock is granted.
     ///
-    /// For threads outside an executor. Within one it blocks the thread that may
-    /// have to run whoever holds the lock.
+    /// It is meant for threads outside an executor. Within an executor it blocks a
+    /// thread that may be needed to run the task that holds the lock.
     ///
     /// # Examples
     ///
@@ -291,11 +292,12 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
         }
     }
 
-    /// Locks for reading if nobody writes or waits, and no more read than may.
+    /// Locks for shared reading if the lock can be had at once, without waiting.
     ///
     /// # Errors
     ///
-    /// [`TryLockError`] otherwise.
+    /// Returns [`TryLockError`] if there is a writer, if tasks wait, or if there are
+    /// as many readers as the lock is for.
     ///
     /// # Examples
     ///
@@ -318,11 +320,12 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
         }
     }
 
-    /// As [`try_read`](Self::try_read), holding on to the lock by its `Arc`.
+    /// Locks for shared reading if the lock can be had at once, as
+    /// [`try_read`](Self::try_read) does. The guard owns the lock, through the `Arc`.
     ///
     /// # Errors
     ///
-    /// As for [`try_read`](Self::try_read).
+    /// The same as those of [`try_read`](Self::try_read).
     ///
     /// # Examples
     ///
@@ -341,11 +344,12 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
         }
     }
 
-    /// Locks for writing, waiting until nobody else reads or writes.
+    /// Locks for exclusive writing, waiting until there is no other holder and no
+    /// earlier waiter. The guard unlocks when it is dropped.
     ///
     /// # Cancel safety
     ///
-    /// As for [`read`](Self::read).
+    /// The same as that of [`read`](Self::read).
     ///
     /// # Examples
     ///
@@ -366,11 +370,12 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
         }
     }
 
-    /// As [`write`](Self::write), holding on to the lock by its `Arc`.
+    /// Locks for exclusive writing, waiting as [`write`](Self::write) does. The guard
+    /// owns the lock, through the `Arc`.
     ///
     /// # Cancel safety
     ///
-    /// As for [`read`](Self::read).
+    /// The same as that of [`read`](Self::read).
     ///
     /// # Examples
     ///
@@ -391,10 +396,10 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
         }
     }
 
-    /// Locks for writing, blocking the thread until it can.
+    /// Locks for exclusive writing, blocking the thread until the lock is granted.
     ///
-    /// For threads outside an executor. Within one it blocks the thread that may
-    /// have to run whoever holds the lock.
+    /// It is meant for threads outside an executor. Within an executor it blocks a
+    /// thread that may be needed to run the task that holds the lock.
     ///
     /// # Examples
     ///
@@ -416,11 +421,11 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
         }
     }
 
-    /// Locks for writing if nobody reads, writes or waits.
+    /// Locks for exclusive writing if the lock is free, without waiting.
     ///
     /// # Errors
     ///
-    /// [`TryLockError`] otherwise.
+    /// Returns [`TryLockError`] if there is a reader or a writer, or if tasks wait.
     ///
     /// # Examples
     ///
@@ -441,11 +446,13 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
         }
     }
 
-    /// As [`try_write`](Self::try_write), holding on to the lock by its `Arc`.
+    /// Locks for exclusive writing if the lock is free, as
+    /// [`try_write`](Self::try_write) does. The guard owns the lock, through the
+    /// `Arc`.
     ///
     /// # Errors
     ///
-    /// As for [`try_write`](Self::try_write).
+    /// The same as those of [`try_write`](Self::try_write).
     ///
     /// # Examples
     ///
@@ -465,15 +472,16 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
         }
     }
 
-    /// Locks for reading, with the right to write later: one at a time, beside
-    /// other readers.
+    /// Locks for reading, with the right to upgrade to writing later. At most one
+    /// upgradable guard exists at a time, beside other readers.
     ///
-    /// Beside such a guard there is room for half of the readers only: of those
-    /// that the lock is for, or of [`MAX_READS`](RwLock::MAX_READS).
+    /// While such a guard is held, the lock admits half as many readers as otherwise:
+    /// half of the number that it was created for, which is
+    /// [`MAX_READS`](RwLock::MAX_READS) by default.
     ///
     /// # Cancel safety
     ///
-    /// As for [`read`](Self::read).
+    /// The same as that of [`read`](Self::read).
     ///
     /// # Examples
     ///
@@ -496,12 +504,13 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
         }
     }
 
-    /// As [`upgradable_read`](Self::upgradable_read), holding on to the lock by
-    /// its `Arc`.
+    /// Locks for reading with the right to upgrade, waiting as
+    /// [`upgradable_read`](Self::upgradable_read) does. The guard owns the lock,
+    /// through the `Arc`.
     ///
     /// # Cancel safety
     ///
-    /// As for [`read`](Self::read).
+    /// The same as that of [`read`](Self::read).
     ///
     /// # Examples
     ///
@@ -523,12 +532,13 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
         }
     }
 
-    /// As [`upgradable_read`](Self::upgradable_read), if nobody else does,
-    /// writes or waits.
+    /// Locks for reading with the right to upgrade if the lock can be had at once,
+    /// without waiting. See [`upgradable_read`](Self::upgradable_read).
     ///
     /// # Errors
     ///
-    /// [`TryLockError`] otherwise.
+    /// Returns [`TryLockError`] if there is a writer or another upgradable reader, if
+    /// tasks wait, or if there are too many readers.
     ///
     /// # Examples
     ///
@@ -549,12 +559,13 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
         }
     }
 
-    /// As [`try_upgradable_read`](Self::try_upgradable_read), holding on to the
-    /// lock by its `Arc`.
+    /// Locks for reading with the right to upgrade if the lock can be had at once, as
+    /// [`try_upgradable_read`](Self::try_upgradable_read) does. The guard owns the
+    /// lock, through the `Arc`.
     ///
     /// # Errors
     ///
-    /// As for [`try_upgradable_read`](Self::try_upgradable_read).
+    /// The same as those of [`try_upgradable_read`](Self::try_upgradable_read).
     ///
     /// # Examples
     ///
@@ -575,7 +586,8 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
         }
     }
 
-    /// The value, by exclusive borrow: no lock is needed.
+    /// Returns a mutable reference to the value. It does not lock, since the
+    /// exclusive borrow rules out other holders.
     ///
     /// # Examples
     ///
@@ -590,7 +602,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
         self.guarded.get_mut()
     }
 
-    /// How many wait for the lock.
+    /// Returns the number of tasks that wait for the lock.
     ///
     /// # Examples
     ///
@@ -604,8 +616,9 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
         self.guarded.waiting().0
     }
 
-    /// How many have been handed the lock and have not been polled since: a
-    /// number that stays above zero tells of futures that nobody polls.
+    /// Returns the number of waits that have been granted the lock and have not been
+    /// polled since. If it stays above zero, there are futures that are not polled
+    /// any more.
     ///
     /// # Examples
     ///
@@ -619,10 +632,11 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
         self.guarded.waiting().1
     }
 
-    /// Where in the source each who waits began to, the first first; also those
-    /// who have been handed the lock and have not seen it.
+    /// Returns the locations in the source of the calls that wait for the lock, the
+    /// oldest first. A call that has been granted the lock and has not observed it is
+    /// among them.
     ///
-    /// With the feature `locations`.
+    /// Available with the feature `locations`.
     ///
     /// # Examples
     ///
@@ -637,9 +651,10 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
         self.guarded.waiters()
     }
 
-    /// Where in the source each who holds the lock took it, the first first.
+    /// Returns the locations in the source where the current holders acquired the
+    /// lock, the oldest first.
     ///
-    /// With the feature `locations`.
+    /// Available with the feature `locations`.
     ///
     /// # Examples
     ///
@@ -714,70 +729,73 @@ guard_future! {
             => OwnedRwLockWriteGuard<T, B>
 }
 
-/// The lock, held for reading: unlocked when dropped.
+/// Holds a lock for shared reading, and unlocks it when dropped.
 ///
-/// A guard that is leaked keeps writers out for good.
+/// If a guard is leaked, no writer is ever admitted again.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct RwLockReadGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
     guard: Guard<&'a RawLock<B>, Shared<T>>,
 }
 
-/// A lock in an `Arc`, held for reading: unlocked when dropped. `U` is what is
-/// read, `T` what the lock has.
+/// Holds a lock in an `Arc` for shared reading, and unlocks it when dropped. `T` is
+/// the type of the value, `U` that of the part that the guard gives access to.
 ///
-/// A guard that is leaked keeps writers out for good.
+/// If a guard is leaked, no writer is ever admitted again.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedRwLockReadGuard<T: ?Sized, U: ?Sized = T, B: Backend = DefaultBackend> {
     guard: Guard<Arc<RwLock<T, B>>, Shared<U>>,
 }
 
-/// The lock, held for writing: unlocked when dropped.
+/// Holds a lock for exclusive writing, and unlocks it when dropped.
 ///
-/// A guard that is leaked keeps the lock locked for good.
+/// If a guard is leaked, the lock stays locked.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct RwLockWriteGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
     guard: Guard<&'a RwLock<T, B>, Exclusive<T>>,
 }
 
-/// The lock of a part of the value, held for writing: unlocked when dropped.
+/// Holds a lock for exclusive writing and gives access to a part of its value. It
+/// unlocks the lock when dropped.
 ///
-/// A guard that is leaked keeps the lock locked for good.
+/// If a guard is leaked, the lock stays locked.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct RwLockMappedWriteGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
     guard: Guard<&'a RawLock<B>, Exclusive<T>>,
 }
 
-/// A lock in an `Arc`, held for writing: unlocked when dropped.
+/// Holds a lock in an `Arc` for exclusive writing, and unlocks it when dropped.
 ///
-/// A guard that is leaked keeps the lock locked for good.
+/// If a guard is leaked, the lock stays locked.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedRwLockWriteGuard<T: ?Sized, B: Backend = DefaultBackend> {
     guard: Guard<Arc<RwLock<T, B>>, Exclusive<T>>,
 }
 
-/// The lock of a part of the value of a lock in an `Arc`, held for writing:
-/// unlocked when dropped. `U` is what is written, `T` what the lock has.
+/// Holds a lock in an `Arc` for exclusive writing and gives access to a part of its
+/// value. It unlocks the lock when dropped. `T` is the type of the value, `U` that of
+/// the part.
 ///
-/// A guard that is leaked keeps the lock locked for good.
+/// If a guard is leaked, the lock stays locked.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedRwLockMappedWriteGuard<T: ?Sized, U: ?Sized = T, B: Backend = DefaultBackend> {
     guard: Guard<Arc<RwLock<T, B>>, Exclusive<U>>,
 }
 
-/// The lock, held for reading with the right to write: unlocked when dropped.
+/// Holds a lock for reading, with the right to upgrade to writing. It unlocks the
+/// lock when dropped.
 ///
-/// A guard that is leaked keeps writers and other upgradable readers out for
-/// good.
+/// If a guard is leaked, no writer and no other upgradable reader is ever admitted
+/// again.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct RwLockUpgradableReadGuard<'a, T: ?Sized, B: Backend = DefaultBackend> {
     guard: Guard<&'a RwLock<T, B>, Upgradable<T>>,
 }
 
-/// A lock in an `Arc`, held for reading with the right to write: unlocked when
-/// dropped.
+/// Holds a lock in an `Arc` for reading, with the right to upgrade to writing. It
+/// unlocks the lock when dropped.
 ///
-/// A guard that is leaked keeps writers and other upgradable readers out for
-/// good.
+/// If a guard is leaked, no writer and no other upgradable reader is ever admitted
+/// again.
 #[must_use = "a guard that is not held unlocks at once"]
 pub struct OwnedRwLockUpgradableReadGuard<T: ?Sized, B: Backend = DefaultBackend> {
     guard: Guard<Arc<RwLock<T, B>>, Upgradable<T>>,
@@ -786,7 +804,7 @@ pub struct OwnedRwLockUpgradableReadGuard<T: ?Sized, B: Backend = DefaultBackend
 impl<'a, T: ?Sized, B: Backend> RwLockReadGuard<'a, T, B> {
     /// Narrows the guard to a part of the value.
     ///
-    /// An associated function, so that it does not hide a method of the value.
+    /// It is an associated function, so that it does not hide a method of the value.
     ///
     /// # Examples
     ///
@@ -806,11 +824,11 @@ impl<'a, T: ?Sized, B: Backend> RwLockReadGuard<'a, T, B> {
         }
     }
 
-    /// Narrows the guard to a part of the value, if there is that part.
+    /// Narrows the guard to a part of the value, if `f` returns one.
     ///
     /// # Errors
     ///
-    /// The guard as it was.
+    /// Returns the unchanged guard if `f` returns `None`.
     ///
     /// # Examples
     ///
@@ -833,7 +851,7 @@ impl<'a, T: ?Sized, B: Backend> RwLockReadGuard<'a, T, B> {
 }
 
 impl<T: ?Sized, U: ?Sized, B: Backend> OwnedRwLockReadGuard<T, U, B> {
-    /// As [`RwLockReadGuard::map`].
+    /// Narrows the guard to a part of the value, as [`RwLockReadGuard::map`] does.
     ///
     /// # Examples
     ///
@@ -854,11 +872,12 @@ impl<T: ?Sized, U: ?Sized, B: Backend> OwnedRwLockReadGuard<T, U, B> {
         }
     }
 
-    /// As [`RwLockReadGuard::try_map`].
+    /// Narrows the guard to a part of the value if `f` returns one, as
+    /// [`RwLockReadGuard::try_map`] does.
     ///
     /// # Errors
     ///
-    /// The guard as it was.
+    /// Returns the unchanged guard if `f` returns `None`.
     ///
     /// # Examples
     ///
@@ -880,7 +899,7 @@ impl<T: ?Sized, U: ?Sized, B: Backend> OwnedRwLockReadGuard<T, U, B> {
         }
     }
 
-    /// The lock that is held.
+    /// Returns the lock that the guard holds.
     ///
     /// # Examples
     ///
@@ -918,11 +937,11 @@ impl<'a, T: ?Sized, B: Backend> RwLockWriteGuard<'a, T, B> {
         }
     }
 
-    /// Narrows the guard to a part of the value, if there is that part.
+    /// Narrows the guard to a part of the value, if `f` returns one.
     ///
     /// # Errors
     ///
-    /// The guard as it was.
+    /// Returns the unchanged guard if `f` returns `None`.
     ///
     /// # Examples
     ///
@@ -945,8 +964,8 @@ impl<'a, T: ?Sized, B: Backend> RwLockWriteGuard<'a, T, B> {
         }
     }
 
-    /// Goes on reading, a part of the value, and lets others read. Nobody writes
-    /// in between.
+    /// Downgrades to a read guard of a part of the value, and admits other readers.
+    /// No other task writes in between.
     ///
     /// # Examples
     ///
@@ -966,11 +985,12 @@ impl<'a, T: ?Sized, B: Backend> RwLockWriteGuard<'a, T, B> {
         }
     }
 
-    /// As [`downgrade_map`](Self::downgrade_map), if there is that part.
+    /// Downgrades to a read guard of a part of the value if `f` returns one, as
+    /// [`downgrade_map`](Self::downgrade_map) does.
     ///
     /// # Errors
     ///
-    /// The guard as it was.
+    /// Returns the unchanged guard if `f` returns `None`.
     ///
     /// # Examples
     ///
@@ -996,7 +1016,7 @@ impl<'a, T: ?Sized, B: Backend> RwLockWriteGuard<'a, T, B> {
         }
     }
 
-    /// The guard, as one that was narrowed to the whole.
+    /// Converts the guard to a mapped guard of the whole value.
     ///
     /// # Examples
     ///
@@ -1013,7 +1033,8 @@ impl<'a, T: ?Sized, B: Backend> RwLockWriteGuard<'a, T, B> {
         }
     }
 
-    /// Goes on reading, and lets others read. Nobody writes in between.
+    /// Downgrades to a read guard, and admits other readers. No other task writes in
+    /// between.
     ///
     /// # Examples
     ///
@@ -1032,7 +1053,8 @@ impl<'a, T: ?Sized, B: Backend> RwLockWriteGuard<'a, T, B> {
         }
     }
 
-    /// Goes on reading with the right to write, and lets others read.
+    /// Downgrades to an upgradable read guard, and admits other readers. No other
+    /// task writes in between.
     ///
     /// # Examples
     ///
@@ -1052,7 +1074,7 @@ impl<'a, T: ?Sized, B: Backend> RwLockWriteGuard<'a, T, B> {
 }
 
 impl<'a, T: ?Sized, B: Backend> RwLockMappedWriteGuard<'a, T, B> {
-    /// As [`RwLockWriteGuard::map`].
+    /// Narrows the guard further, as [`RwLockWriteGuard::map`] does.
     ///
     /// # Examples
     ///
@@ -1073,11 +1095,12 @@ impl<'a, T: ?Sized, B: Backend> RwLockMappedWriteGuard<'a, T, B> {
         }
     }
 
-    /// As [`RwLockWriteGuard::try_map`].
+    /// Narrows the guard further if `f` returns a part, as
+    /// [`RwLockWriteGuard::try_map`] does.
     ///
     /// # Errors
     ///
-    /// The guard as it was.
+    /// Returns the unchanged guard if `f` returns `None`.
     ///
     /// # Examples
     ///
@@ -1100,7 +1123,7 @@ impl<'a, T: ?Sized, B: Backend> RwLockMappedWriteGuard<'a, T, B> {
 }
 
 impl<T: ?Sized, B: Backend> OwnedRwLockWriteGuard<T, B> {
-    /// As [`RwLockWriteGuard::map`].
+    /// Narrows the guard to a part of the value, as [`RwLockWriteGuard::map`] does.
     ///
     /// # Examples
     ///
@@ -1122,11 +1145,12 @@ impl<T: ?Sized, B: Backend> OwnedRwLockWriteGuard<T, B> {
         }
     }
 
-    /// As [`RwLockWriteGuard::try_map`].
+    /// Narrows the guard to a part of the value if `f` returns one, as
+    /// [`RwLockWriteGuard::try_map`] does.
     ///
     /// # Errors
     ///
-    /// The guard as it was.
+    /// Returns the unchanged guard if `f` returns `None`.
     ///
     /// # Examples
     ///
@@ -1151,7 +1175,8 @@ impl<T: ?Sized, B: Backend> OwnedRwLockWriteGuard<T, B> {
         }
     }
 
-    /// As [`RwLockWriteGuard::downgrade_map`].
+    /// Downgrades to a read guard of a part of the value, as
+    /// [`RwLockWriteGuard::downgrade_map`] does.
     ///
     /// # Examples
     ///
@@ -1173,11 +1198,12 @@ impl<T: ?Sized, B: Backend> OwnedRwLockWriteGuard<T, B> {
         }
     }
 
-    /// As [`RwLockWriteGuard::try_downgrade_map`].
+    /// Downgrades to a read guard of a part of the value if `f` returns one, as
+    /// [`RwLockWriteGuard::try_downgrade_map`] does.
     ///
     /// # Errors
     ///
-    /// The guard as it was.
+    /// Returns the unchanged guard if `f` returns `None`.
     ///
     /// # Examples
     ///
@@ -1202,7 +1228,7 @@ impl<T: ?Sized, B: Backend> OwnedRwLockWriteGuard<T, B> {
         }
     }
 
-    /// As [`RwLockWriteGuard::into_mapped`].
+    /// Converts the guard to a mapped guard of the whole value.
     ///
     /// # Examples
     ///
@@ -1219,7 +1245,7 @@ impl<T: ?Sized, B: Backend> OwnedRwLockWriteGuard<T, B> {
         OwnedRwLockMappedWriteGuard { guard: this.guard }
     }
 
-    /// As [`RwLockWriteGuard::downgrade`].
+    /// Downgrades to a read guard, as [`RwLockWriteGuard::downgrade`] does.
     ///
     /// # Examples
     ///
@@ -1238,7 +1264,8 @@ impl<T: ?Sized, B: Backend> OwnedRwLockWriteGuard<T, B> {
         }
     }
 
-    /// As [`RwLockWriteGuard::downgrade_to_upgradable`].
+    /// Downgrades to an upgradable read guard, as
+    /// [`RwLockWriteGuard::downgrade_to_upgradable`] does.
     ///
     /// # Examples
     ///
@@ -1258,7 +1285,7 @@ impl<T: ?Sized, B: Backend> OwnedRwLockWriteGuard<T, B> {
         }
     }
 
-    /// The lock that is held.
+    /// Returns the lock that the guard holds.
     ///
     /// # Examples
     ///
@@ -1276,7 +1303,7 @@ impl<T: ?Sized, B: Backend> OwnedRwLockWriteGuard<T, B> {
 }
 
 impl<T: ?Sized, U: ?Sized, B: Backend> OwnedRwLockMappedWriteGuard<T, U, B> {
-    /// As [`RwLockWriteGuard::map`].
+    /// Narrows the guard further, as [`RwLockWriteGuard::map`] does.
     ///
     /// # Examples
     ///
@@ -1299,11 +1326,12 @@ impl<T: ?Sized, U: ?Sized, B: Backend> OwnedRwLockMappedWriteGuard<T, U, B> {
         }
     }
 
-    /// As [`RwLockWriteGuard::try_map`].
+    /// Narrows the guard further if `f` returns a part, as
+    /// [`RwLockWriteGuard::try_map`] does.
     ///
     /// # Errors
     ///
-    /// The guard as it was.
+    /// Returns the unchanged guard if `f` returns `None`.
     ///
     /// # Examples
     ///
@@ -1330,7 +1358,7 @@ impl<T: ?Sized, U: ?Sized, B: Backend> OwnedRwLockMappedWriteGuard<T, U, B> {
         }
     }
 
-    /// The lock that is held.
+    /// Returns the lock that the guard holds.
     ///
     /// # Examples
     ///
@@ -1349,12 +1377,12 @@ impl<T: ?Sized, U: ?Sized, B: Backend> OwnedRwLockMappedWriteGuard<T, U, B> {
 }
 
 impl<'a, T: ?Sized, B: Backend> RwLockUpgradableReadGuard<'a, T, B> {
-    /// Goes on to write as soon as the other readers have gone. It waits before
-    /// everybody else, and nobody writes in between.
+    /// Upgrades to a write guard, waiting until the other readers have unlocked. The
+    /// request goes before all waiters, and no other task writes in between.
     ///
     /// # Cancel safety
     ///
-    /// An upgrade that is dropped unlocks.
+    /// Dropping the future unlocks: the upgradable guard is given up too.
     ///
     /// # Examples
     ///
@@ -1375,11 +1403,11 @@ impl<'a, T: ?Sized, B: Backend> RwLockUpgradableReadGuard<'a, T, B> {
         }
     }
 
-    /// Goes on to write if there are no other readers.
+    /// Upgrades to a write guard if there are no other readers, without waiting.
     ///
     /// # Errors
     ///
-    /// The guard as it was.
+    /// Returns the unchanged guard if there are other readers.
     ///
     /// # Examples
     ///
@@ -1399,7 +1427,7 @@ impl<'a, T: ?Sized, B: Backend> RwLockUpgradableReadGuard<'a, T, B> {
         }
     }
 
-    /// Gives up the right to write, and goes on reading.
+    /// Downgrades to a read guard, giving up the right to upgrade.
     ///
     /// # Examples
     ///
@@ -1419,11 +1447,12 @@ impl<'a, T: ?Sized, B: Backend> RwLockUpgradableReadGuard<'a, T, B> {
 }
 
 impl<T: ?Sized, B: Backend> OwnedRwLockUpgradableReadGuard<T, B> {
-    /// As [`RwLockUpgradableReadGuard::upgrade`].
+    /// Upgrades to a write guard, waiting as [`RwLockUpgradableReadGuard::upgrade`]
+    /// does.
     ///
     /// # Cancel safety
     ///
-    /// An upgrade that is dropped unlocks.
+    /// Dropping the future unlocks: the upgradable guard is given up too.
     ///
     /// # Examples
     ///
@@ -1445,11 +1474,11 @@ impl<T: ?Sized, B: Backend> OwnedRwLockUpgradableReadGuard<T, B> {
         }
     }
 
-    /// As [`RwLockUpgradableReadGuard::try_upgrade`].
+    /// Upgrades to a write guard if there are no other readers, without waiting.
     ///
     /// # Errors
     ///
-    /// The guard as it was.
+    /// Returns the unchanged guard if there are other readers.
     ///
     /// # Examples
     ///
@@ -1470,7 +1499,7 @@ impl<T: ?Sized, B: Backend> OwnedRwLockUpgradableReadGuard<T, B> {
         }
     }
 
-    /// As [`RwLockUpgradableReadGuard::downgrade`].
+    /// Downgrades to a read guard, giving up the right to upgrade.
     ///
     /// # Examples
     ///
@@ -1490,7 +1519,7 @@ impl<T: ?Sized, B: Backend> OwnedRwLockUpgradableReadGuard<T, B> {
         }
     }
 
-    /// The lock that is held.
+    /// Returns the lock that the guard holds.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! Permits that tasks acquire and give back.
+//! A semaphore: permits that tasks acquire and release.
 //!
 //! ```
 //! use reveille::Semaphore;
@@ -16,23 +16,25 @@
 //!
 //! # Fairness
 //!
-//! First come, first served, however many permits each asks for: a request for
-//! one does not get past a request for three that came before, so large requests
-//! do not starve. [`with_max_barges`](Semaphore::with_max_barges) lets whoever has waited
-//! longest be overtaken so many times, which costs fewer switches of tasks.
+//! Permits are granted in the order of the requests, whatever their sizes. A request
+//! for one permit waits behind an earlier request for three, so large requests do not
+//! starve. [`with_max_barges`](Semaphore::with_max_barges) allows the request at the
+//! head of the queue to be barged past a bounded number of times, which costs fewer
+//! switches of tasks.
 //!
 //! # States
 //!
-//! They are those of the permits in `raw`. Acquiring what is
-//! free is one compare-exchange, and so is releasing where nobody waits.
+//! The states are those of the permits in `raw`. Acquiring free permits takes one
+//! compare-exchange, and so does releasing permits when no request waits.
 //!
 //! Differences from `tokio::sync::Semaphore`: every count is a `usize`;
-//! [`MAX_PERMITS`](Semaphore::MAX_PERMITS) is smaller; permits and futures are
-//! one type each, over a borrow or an `Arc`; [`with_max_barges`](Semaphore::with_max_barges),
-//! [`new_in`], [`acquire_up_to`], [`shrink`], [`waiting`] and [`granted`] are
-//! additions. The blocking calls, [`blocking_acquire`] and its like, are in tokio from
-//! 1.54 on, and panic there within a runtime; here they block the thread, since the
-//! semaphore does not know about executors.
+//! [`MAX_PERMITS`](Semaphore::MAX_PERMITS) is smaller; permits and futures are one
+//! type each, over a borrow or an `Arc`;
+//! [`with_max_barges`](Semaphore::with_max_barges), [`new_in`], [`acquire_up_to`],
+//! [`shrink`], [`waiting`] and [`granted`] are additions. tokio has the blocking
+//! calls, [`blocking_acquire`] and its variants, from 1.54 on. There they panic
+//! within a runtime. Here they block the thread, since the semaphore does not know
+//! about executors.
 //!
 //! [`new_in`]: Semaphore::new_in
 //! [`acquire_up_to`]: Semaphore::acquire_up_to
@@ -57,7 +59,7 @@ use crate::protocol::Locations;
 use crate::protocol::{Bits, block_on};
 use crate::raw::{AcquireState, Holder, Holders, Permits, Refused, Request};
 
-/// Permits that tasks acquire and give back. See the [module](self).
+/// Hands out a limited number of permits. See the [module](self).
 pub struct Semaphore<B: Backend = DefaultBackend> {
     permits: Permits<B>,
     holders: Holders<B>,
@@ -65,11 +67,11 @@ pub struct Semaphore<B: Backend = DefaultBackend> {
 
 impl Semaphore {
     const_unless_loom! {
-        /// A semaphore with so many permits.
+        /// Creates a semaphore with `permits` permits.
         ///
         /// # Panics
         ///
-        /// Panics where they are more than [`MAX_PERMITS`](Semaphore::MAX_PERMITS).
+        /// Panics if `permits` is above [`MAX_PERMITS`](Semaphore::MAX_PERMITS).
         ///
         /// # Examples
         ///
@@ -83,11 +85,12 @@ impl Semaphore {
             Self::const_new(permits)
         }
 
-        /// A semaphore in a constant: the same as [`new`](Self::new).
+        /// Creates a semaphore with `permits` permits. It is the same as
+        /// [`new`](Self::new).
         ///
         /// # Panics
         ///
-        /// As for [`new`](Self::new).
+        /// Panics if `permits` is above [`MAX_PERMITS`](Semaphore::MAX_PERMITS).
         ///
         /// # Examples
         ///
@@ -102,12 +105,13 @@ impl Semaphore {
             Self::with_max_barges(permits, 0)
         }
 
-        /// A semaphore in which whoever has waited longest is overtaken at most
-        /// `max_barges` times; at most 1023 on a 32-bit machine.
+        /// Creates a semaphore with a bound on barging: the request at the head of
+        /// the queue is barged past at most `max_barges` times before permits are
+        /// handed to it. On a 32-bit machine the bound is at most 1023.
         ///
         /// # Panics
         ///
-        /// As for [`new`](Self::new).
+        /// Panics if `permits` is above [`MAX_PERMITS`](Semaphore::MAX_PERMITS).
         ///
         /// # Examples
         ///
@@ -128,9 +132,10 @@ impl Semaphore {
     }
 }
 
-/// Not for any backend, or `Semaphore::MAX_PERMITS` would not say of which.
+/// This constant is not generic over the backend, since `Semaphore::MAX_PERMITS`
+/// alone would then be ambiguous.
 impl Semaphore {
-    /// The most permits there can be, over any backend.
+    /// The largest number of permits, over any backend.
     ///
     /// # Examples
     ///
@@ -187,7 +192,7 @@ impl<B: Backend> Semaphore<B> {
         }
     }
 
-    /// How many permits are free.
+    /// Returns the number of free permits.
     ///
     /// # Examples
     ///
@@ -203,12 +208,12 @@ impl<B: Backend> Semaphore<B> {
         self.permits.available()
     }
 
-    /// Adds permits.
+    /// Adds `permits` permits.
     ///
     /// # Panics
     ///
-    /// Panics where more than [`MAX_PERMITS`](Semaphore::MAX_PERMITS) would be free;
-    /// nothing has been added then.
+    /// Panics if more than [`MAX_PERMITS`](Semaphore::MAX_PERMITS) would be free. No
+    /// permit has been added then.
     ///
     /// # Examples
     ///
@@ -228,7 +233,7 @@ impl<B: Backend> Semaphore<B> {
         }
     }
 
-    /// Takes free permits out of use, up to `permits`, and answers how many.
+    /// Forgets up to `permits` free permits, and returns how many it forgot.
     ///
     /// # Examples
     ///
@@ -242,7 +247,7 @@ impl<B: Backend> Semaphore<B> {
         self.permits.forget(permits)
     }
 
-    /// Takes permits out of use: free ones now, and as many as are missing when
+    /// Takes `permits` permits out of use: as many as are free now, and the rest when
     /// they are released.
     ///
     /// # Examples
@@ -260,8 +265,9 @@ impl<B: Backend> Semaphore<B> {
         self.permits.shrink(permits);
     }
 
-    /// Closes the semaphore: nothing is acquired any more, and whoever waits is
-    /// told so. Whoever was granted permits before has them, polled or not.
+    /// Closes the semaphore. Requests that wait and later requests fail. A request
+    /// that was granted permits before the close keeps them, whether or not it has
+    /// been polled since.
     ///
     /// # Examples
     ///
@@ -278,7 +284,7 @@ impl<B: Backend> Semaphore<B> {
         self.permits.close();
     }
 
-    /// Whether the semaphore has been closed.
+    /// Returns `true` if the semaphore has been closed.
     ///
     /// # Examples
     ///
@@ -293,7 +299,7 @@ impl<B: Backend> Semaphore<B> {
         self.permits.is_closed()
     }
 
-    /// How many requests wait.
+    /// Returns the number of requests that wait.
     ///
     /// # Examples
     ///
@@ -307,8 +313,9 @@ impl<B: Backend> Semaphore<B> {
         self.permits.waiting().0
     }
 
-    /// How many requests have been granted and not polled since: a number that
-    /// stays above zero tells of futures that nobody polls.
+    /// Returns the number of requests that have been granted permits and have not
+    /// been polled since. If it stays above zero, there are futures that are not
+    /// polled any more.
     ///
     /// # Examples
     ///
@@ -322,10 +329,11 @@ impl<B: Backend> Semaphore<B> {
         self.permits.waiting().1
     }
 
-    /// Where in the source each who waits began to, the first first; also those
-    /// who have been granted permits and have not seen it.
+    /// Returns the locations in the source of the requests that wait, the oldest
+    /// first. A request that has been granted permits and has not observed them is
+    /// among them.
     ///
-    /// With the feature `locations`.
+    /// Available with the feature `locations`.
     ///
     /// # Examples
     ///
@@ -340,9 +348,10 @@ impl<B: Backend> Semaphore<B> {
         self.permits.waiters()
     }
 
-    /// Where in the source each who holds permits took it, the first first.
+    /// Returns the locations in the source where the permits that are held were
+    /// acquired, the oldest first.
     ///
-    /// With the feature `locations`.
+    /// Available with the feature `locations`.
     ///
     /// # Examples
     ///
@@ -360,16 +369,17 @@ impl<B: Backend> Semaphore<B> {
         self.holders.locations()
     }
 
-    /// Acquires a permit, waiting until one is free.
+    /// Acquires one permit, waiting until it is free. The permit is released when it
+    /// is dropped.
     ///
     /// # Cancel safety
     ///
-    /// A request that is dropped loses its place in the queue, and hands on what
-    /// it was granted.
+    /// Dropping the future gives up its place in the queue. If permits were granted
+    /// but not yet observed, they pass to the next waiters.
     ///
     /// # Errors
     ///
-    /// [`AcquireError`] where the semaphore is closed.
+    /// Returns [`AcquireError`] if the semaphore is closed.
     ///
     /// # Examples
     ///
@@ -389,19 +399,19 @@ impl<B: Backend> Semaphore<B> {
         self.acquire_many(1)
     }
 
-    /// Acquires so many permits, all at once.
+    /// Acquires `permits` permits at once, waiting until all of them are free.
     ///
-    /// More than [`MAX_PERMITS`](Semaphore::MAX_PERMITS) are never free: such a
-    /// request waits, and those behind it do, until it is dropped or the
-    /// semaphore is closed.
+    /// A request for more than [`MAX_PERMITS`](Semaphore::MAX_PERMITS) can never be
+    /// granted. It waits until it is dropped or the semaphore is closed, and so do
+    /// the requests behind it.
     ///
     /// # Cancel safety
     ///
-    /// As for [`acquire`](Self::acquire).
+    /// The same as that of [`acquire`](Self::acquire).
     ///
     /// # Errors
     ///
-    /// [`AcquireError`] where the semaphore is closed.
+    /// Returns [`AcquireError`] if the semaphore is closed.
     ///
     /// # Examples
     ///
@@ -421,21 +431,23 @@ impl<B: Backend> Semaphore<B> {
         self.acquire_up_to(permits, permits)
     }
 
-    /// Acquires as many permits as are free, between `least` and `most`; waits
-    /// until there are `least`. None are free to whom they would be the first
-    /// of: where others wait whom the bound protects, a request from 0 has 0.
+    /// Acquires as many permits as are free, at least `least` and at most `most`,
+    /// waiting until `least` are free.
+    ///
+    /// If other requests wait and the bound on barging is reached, no permit counts
+    /// as free. A request with a `least` of 0 then returns 0 permits.
     ///
     /// # Cancel safety
     ///
-    /// As for [`acquire`](Self::acquire).
+    /// The same as that of [`acquire`](Self::acquire).
     ///
     /// # Errors
     ///
-    /// [`AcquireError`] where the semaphore is closed.
+    /// Returns [`AcquireError`] if the semaphore is closed.
     ///
     /// # Panics
     ///
-    /// Panics where `most` is below `least`.
+    /// Panics if `most` is below `least`.
     ///
     /// # Examples
     ///
@@ -453,16 +465,17 @@ impl<B: Backend> Semaphore<B> {
     pub fn acquire_up_to(&self, least: usize, most: usize) -> Acquire<&Self, B> {
         assert!(
             least <= most,
-            "between {least} and {most} permits there are none"
+            "cannot acquire at least {least} and at most {most} permits"
         );
         Acquire::new(self, least, most)
     }
 
-    /// As [`acquire`](Self::acquire), holding on to the semaphore by its `Arc`.
+    /// Acquires one permit, waiting as [`acquire`](Self::acquire) does. The permit
+    /// owns the semaphore, through the `Arc`.
     ///
     /// # Errors
     ///
-    /// [`AcquireError`] where the semaphore is closed.
+    /// Returns [`AcquireError`] if the semaphore is closed.
     ///
     /// # Examples
     ///
@@ -482,12 +495,13 @@ impl<B: Backend> Semaphore<B> {
         Acquire::new(self, 1, 1)
     }
 
-    /// As [`acquire_many`](Self::acquire_many), holding on to the semaphore by
-    /// its `Arc`.
+    /// Acquires `permits` permits at once, waiting as
+    /// [`acquire_many`](Self::acquire_many) does. The permits own the semaphore,
+    /// through the `Arc`.
     ///
     /// # Errors
     ///
-    /// [`AcquireError`] where the semaphore is closed.
+    /// Returns [`AcquireError`] if the semaphore is closed.
     ///
     /// # Examples
     ///
@@ -507,12 +521,13 @@ impl<B: Backend> Semaphore<B> {
         Acquire::new(self, permits, permits)
     }
 
-    /// Acquires a permit if one is free and nobody waits whom the bound
-    /// protects.
+    /// Acquires one permit if it is free, without waiting.
     ///
     /// # Errors
     ///
-    /// [`TryAcquireError::NoPermits`] or [`TryAcquireError::Closed`].
+    /// Returns [`TryAcquireError::Closed`] if the semaphore is closed. Returns
+    /// [`TryAcquireError::NoPermits`] if too few permits are free, or if requests
+    /// wait and the bound on barging is reached.
     ///
     /// # Examples
     ///
@@ -530,11 +545,11 @@ impl<B: Backend> Semaphore<B> {
         self.try_acquire_many(1)
     }
 
-    /// As [`try_acquire`](Self::try_acquire), so many at once.
+    /// Acquires `permits` permits at once if they are free, without waiting.
     ///
     /// # Errors
     ///
-    /// As for [`try_acquire`](Self::try_acquire).
+    /// The same as those of [`try_acquire`](Self::try_acquire).
     ///
     /// # Examples
     ///
@@ -554,12 +569,12 @@ impl<B: Backend> Semaphore<B> {
         Permit::try_new(self, permits)
     }
 
-    /// As [`try_acquire`](Self::try_acquire), holding on to the semaphore by its
-    /// `Arc`.
+    /// Acquires one permit if it is free, without waiting. The permit owns the
+    /// semaphore, through the `Arc`.
     ///
     /// # Errors
     ///
-    /// As for [`try_acquire`](Self::try_acquire).
+    /// The same as those of [`try_acquire`](Self::try_acquire).
     ///
     /// # Examples
     ///
@@ -577,12 +592,12 @@ impl<B: Backend> Semaphore<B> {
         Permit::try_new(self, 1)
     }
 
-    /// As [`try_acquire_many`](Self::try_acquire_many), holding on to the
-    /// semaphore by its `Arc`.
+    /// Acquires `permits` permits at once if they are free, without waiting. The
+    /// permits own the semaphore, through the `Arc`.
     ///
     /// # Errors
     ///
-    /// As for [`try_acquire`](Self::try_acquire).
+    /// The same as those of [`try_acquire`](Self::try_acquire).
     ///
     /// # Examples
     ///
@@ -603,14 +618,14 @@ impl<B: Backend> Semaphore<B> {
         Permit::try_new(self, permits)
     }
 
-    /// Acquires a permit, blocking the thread until one is free.
+    /// Acquires one permit, blocking the thread until it is free.
     ///
-    /// For threads outside an executor. Within one it blocks the thread that may
-    /// have to run whoever holds the permits.
+    /// It is meant for threads outside an executor. Within an executor it blocks a
+    /// thread that may be needed to run the task that holds the permits.
     ///
     /// # Errors
     ///
-    /// [`AcquireError`] where the semaphore is closed.
+    /// Returns [`AcquireError`] if the semaphore is closed.
     ///
     /// # Examples
     ///
@@ -628,11 +643,12 @@ impl<B: Backend> Semaphore<B> {
         self.blocking_acquire_many(1)
     }
 
-    /// As [`blocking_acquire`](Self::blocking_acquire), so many at once.
+    /// Acquires `permits` permits at once, blocking the thread until all of them are
+    /// free. See [`blocking_acquire`](Self::blocking_acquire).
     ///
     /// # Errors
     ///
-    /// [`AcquireError`] where the semaphore is closed.
+    /// Returns [`AcquireError`] if the semaphore is closed.
     ///
     /// # Examples
     ///
@@ -653,12 +669,13 @@ impl<B: Backend> Semaphore<B> {
         Permit::blocking(self, permits)
     }
 
-    /// As [`blocking_acquire`](Self::blocking_acquire), holding on to the
-    /// semaphore by its `Arc`.
+    /// Acquires one permit, blocking the thread until it is free. The permit owns the
+    /// semaphore, through the `Arc`. See
+    /// [`blocking_acquire`](Self::blocking_acquire).
     ///
     /// # Errors
     ///
-    /// [`AcquireError`] where the semaphore is closed.
+    /// Returns [`AcquireError`] if the semaphore is closed.
     ///
     /// # Examples
     ///
@@ -679,12 +696,13 @@ impl<B: Backend> Semaphore<B> {
         Permit::blocking(self, 1)
     }
 
-    /// As [`blocking_acquire_many`](Self::blocking_acquire_many), holding on to
-    /// the semaphore by its `Arc`.
+    /// Acquires `permits` permits at once, blocking the thread until all of them are
+    /// free. The permits own the semaphore, through the `Arc`. See
+    /// [`blocking_acquire`](Self::blocking_acquire).
     ///
     /// # Errors
     ///
-    /// [`AcquireError`] where the semaphore is closed.
+    /// Returns [`AcquireError`] if the semaphore is closed.
     ///
     /// # Examples
     ///
@@ -709,12 +727,14 @@ impl<B: Backend> Semaphore<B> {
     }
 }
 
-/// The future of permits.
+/// The future of [`Semaphore::acquire`] and its variants.
 ///
-/// Polling it again after it was ready panics.
+/// # Panics
+///
+/// Panics if it is polled again after it has completed.
 #[must_use = "futures do nothing unless polled"]
 pub struct Acquire<P: Deref<Target = Semaphore<B>>, B: Backend = DefaultBackend> {
-    /// None once it has been ready.
+    /// `None` after completion.
     semaphore: Option<P>,
     request: Request,
     acquire: AcquireState,
@@ -750,7 +770,8 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Acquire<P, B> {
         }
     }
 
-    /// Permits that have been taken, once.
+    /// Makes the permit of `permits` permits that have been acquired. It is called
+    /// once.
     #[inline]
     fn permit(&mut self, permits: usize) -> Permit<P, B> {
         let semaphore = self.semaphore.take().expect("it was there a moment ago");
@@ -784,15 +805,15 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Drop for Acquire<P, B> {
     }
 }
 
-/// Permits, held: given back when dropped.
+/// Holds permits of a semaphore, and releases them when dropped.
 ///
-/// Permits that are leaked are not given back.
+/// If a permit is leaked, its permits are never released.
 ///
 /// # Panics
 ///
-/// The drop panics, and gives nothing back, where more than
-/// [`MAX_PERMITS`](Semaphore::MAX_PERMITS) would be free: permits have been
-/// [added](Semaphore::add_permits) while these were held.
+/// Dropping it panics, and releases nothing, if more than
+/// [`MAX_PERMITS`](Semaphore::MAX_PERMITS) permits would then be free. This is
+/// possible only if permits were [added](Semaphore::add_permits) while it was held.
 #[must_use = "permits that are not held are given back at once"]
 pub struct Permit<P: Deref<Target = Semaphore<B>>, B: Backend = DefaultBackend> {
     semaphore: P,
@@ -826,7 +847,8 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
         }
     }
 
-    /// Blocks where it has to wait; what is free is had without a parker.
+    /// Acquires permits, blocking the thread. Free permits are taken without creating
+    /// a parker.
     #[cfg_attr(feature = "caller-locations", track_caller)]
     fn blocking(semaphore: P, permits: usize) -> Result<Self, AcquireError>
     where
@@ -840,7 +862,8 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
         }
     }
 
-    /// Gives up the permits without giving them back: there are fewer for good.
+    /// Forgets the permits without releasing them. The semaphore has that many
+    /// permits fewer from then on.
     ///
     /// # Examples
     ///
@@ -855,12 +878,12 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
         self.permits = 0;
     }
 
-    /// Adds the permits of another to these.
+    /// Adds the permits of `other` to these.
     ///
     /// # Panics
     ///
-    /// Panics where they are of another semaphore, and where they cannot be
-    /// counted together any more; either way the others are given back.
+    /// Panics if `other` is of another semaphore, or if the sum of the permits is too
+    /// large for a `usize`. The permits of `other` are released in both cases.
     ///
     /// # Examples
     ///
@@ -881,12 +904,11 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
         self.permits = self
             .permits
             .checked_add(other.permits)
-            .expect("more permits are merged than can be counted");
+            .expect("the sum of the merged permits is too large to count");
         other.permits = 0;
     }
 
-    /// Takes so many of these permits out, as permits of their own. None where
-    /// there are fewer.
+    /// Splits off `permits` of these permits. Returns `None` if there are fewer.
     ///
     /// # Examples
     ///
@@ -911,7 +933,7 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
         ))
     }
 
-    /// How many permits are held.
+    /// Returns the number of permits that are held.
     ///
     /// # Examples
     ///
@@ -925,7 +947,7 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
         self.permits
     }
 
-    /// The semaphore they are of.
+    /// Returns the semaphore of these permits.
     ///
     /// # Examples
     ///
@@ -950,32 +972,32 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Drop for Permit<P, B> {
     }
 }
 
-/// The answer of a request to a semaphore that is closed.
+/// The error of a request for permits of a closed semaphore.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AcquireError(());
 
 impl fmt::Display for AcquireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the semaphore is closed: it gives no permits any more")
+        f.write_str("the semaphore is closed and grants no permits")
     }
 }
 
 impl core::error::Error for AcquireError {}
 
-/// Why no permit was given at once.
+/// The error of [`Semaphore::try_acquire`] and its variants.
 #[derive(Debug, PartialEq, Eq)]
 pub enum TryAcquireError {
     /// The semaphore is closed.
     Closed,
-    /// There are too few free, or others wait for them.
+    /// Too few permits are free, or other requests wait for them.
     NoPermits,
 }
 
 impl fmt::Display for TryAcquireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Closed => "the semaphore is closed: it gives no permits any more",
-            Self::NoPermits => "too few permits are free, or others wait for them",
+            Self::Closed => "the semaphore is closed and grants no permits",
+            Self::NoPermits => "too few permits are free, or other requests wait for them",
         })
     }
 }

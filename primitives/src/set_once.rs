@@ -1,8 +1,8 @@
-//! A value that is settled once, and that everybody can wait for.
+//! A value that is set once, and that any number of tasks can wait for.
 //!
-//! A [`SetOnce`] is empty until somebody [sets](SetOnce::set) it, and then
-//! holds the same value for good. Anybody can look at it, and anybody can
-//! [wait](SetOnce::wait) for it; all of them see the one value, where it is.
+//! A [`SetOnce`] is empty until it is [set](SetOnce::set), and holds the same value
+//! from then on. Any task can read the value without waiting, or
+//! [wait](SetOnce::wait) for it. All of them share the one value in place.
 //!
 //! ```
 //! use reveille::SetOnce;
@@ -18,8 +18,8 @@
 //!
 //! # States
 //!
-//! They are those of a [`OnceSlot`], which this module gives the names and the
-//! errors of `tokio::sync::SetOnce`: a value that is there is found by a load,
+//! The states are those of a [`OnceSlot`], to which this module gives the names and
+//! the errors of `tokio::sync::SetOnce`. Finding a value that is set takes one load,
 //! and setting it is one section.
 
 #![forbid(unsafe_code)]
@@ -37,7 +37,7 @@ use crate::protocol::Locations;
 use crate::protocol::{Bits, Waiter, Waiters};
 use crate::raw::OnceSlot;
 
-/// A value that is set once, and that everybody can wait for.
+/// Holds a value that is set once, and that any number of tasks can wait for.
 ///
 /// # Examples
 ///
@@ -56,10 +56,10 @@ use crate::raw::OnceSlot;
 ///
 /// # A promise
 ///
-/// It is what other languages call a promise, or a completable future. With a
-/// [`Result`] in it, `set(Ok(..))` fulfils and `set(Err(..))` rejects; it is
-/// settled in one direction, whoever comes second gets their value back, and
-/// every waiter sees the same outcome:
+/// Other languages call it a promise, or a completable future. With a [`Result`] as
+/// its value, `set(Ok(..))` fulfils it and `set(Err(..))` rejects it. Only the first
+/// call sets it, a later call gets its value back, and every waiter sees the same
+/// outcome:
 ///
 /// ```
 /// use reveille::SetOnce;
@@ -85,12 +85,12 @@ pub struct SetOnce<T, B: Backend = DefaultBackend> {
 
 impl<T> SetOnce<T> {
     const_unless_loom! {
-        /// An empty one.
+        /// Creates an empty `SetOnce`.
         pub const fn new() -> Self {
             Self::const_new()
         }
 
-        /// An empty one, in a constant: the same as [`new`](Self::new).
+        /// Creates an empty `SetOnce`. It is the same as [`new`](Self::new).
         ///
         /// # Examples
         ///
@@ -107,7 +107,7 @@ impl<T> SetOnce<T> {
             }
         }
 
-        /// One that is set, in a constant.
+        /// Creates a `SetOnce` that is set to `value`, in a constant.
         ///
         /// # Examples
         ///
@@ -126,7 +126,8 @@ impl<T> SetOnce<T> {
 }
 
 impl<T> SetOnce<T> {
-    /// One that is set if there is a value, and empty if there is none.
+    /// Creates a `SetOnce` that is set to the value in `value`, or is empty if there
+    /// is none.
     ///
     /// # Examples
     ///
@@ -142,7 +143,7 @@ impl<T> SetOnce<T> {
 }
 
 impl<T, B: Backend> SetOnce<T, B> {
-    /// An empty one, over any backend.
+    /// Creates an empty `SetOnce` over any backend.
     ///
     /// # Examples
     ///
@@ -170,7 +171,7 @@ impl<T, B: Backend> SetOnce<T, B> {
         }
     }
 
-    /// Whether it is set.
+    /// Returns `true` if the value is set.
     ///
     /// # Examples
     ///
@@ -187,7 +188,7 @@ impl<T, B: Backend> SetOnce<T, B> {
         self.slot.is_initialized()
     }
 
-    /// The value, if it is set.
+    /// Returns the value, or `None` if it is not set.
     ///
     /// # Examples
     ///
@@ -204,11 +205,11 @@ impl<T, B: Backend> SetOnce<T, B> {
         self.slot.get()
     }
 
-    /// Sets the value, and lets everybody go on who waits for it.
+    /// Sets the value, and wakes all tasks that wait for it.
     ///
     /// # Errors
     ///
-    /// The value comes back in a [`SetOnceError`] where another was first.
+    /// Returns `value` in a [`SetOnceError`] if the value has been set before.
     ///
     /// # Examples
     ///
@@ -227,7 +228,7 @@ impl<T, B: Backend> SetOnce<T, B> {
         }
     }
 
-    /// The value, if it is set, taken out of what held it.
+    /// Consumes the `SetOnce` and returns the value, or `None` if it is not set.
     ///
     /// # Examples
     ///
@@ -242,13 +243,12 @@ impl<T, B: Backend> SetOnce<T, B> {
         self.slot.take(Waiters::new())
     }
 
-    /// Waits until the value is set. Where it is, the wait is over at once, by
-    /// a load.
+    /// Waits until the value is set, and returns it. If it is set already, the future
+    /// completes at its first poll, by one load.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost when the wait is given up: the value stays, and another
-    /// wait finds it.
+    /// Dropping the future loses nothing. The value stays, and another wait finds it.
     ///
     /// # Examples
     ///
@@ -270,7 +270,7 @@ impl<T, B: Backend> SetOnce<T, B> {
         }
     }
 
-    /// How many wait for the value.
+    /// Returns the number of tasks that wait for the value.
     ///
     /// # Examples
     ///
@@ -289,8 +289,8 @@ impl<T, B: Backend> SetOnce<T, B> {
         self.slot.with(|section| section.state.queued())
     }
 
-    /// How many waits have been let go on and not been polled since: a number
-    /// that stays above zero tells of futures that nobody polls.
+    /// Returns the number of waits that have been notified and have not been polled
+    /// since. If it stays above zero, there are futures that are not polled any more.
     ///
     /// # Examples
     ///
@@ -310,10 +310,11 @@ impl<T, B: Backend> SetOnce<T, B> {
         self.slot.with(|section| section.state.notified())
     }
 
-    /// Where in the source each who waits began to, the first first; also those
-    /// who have been told of the value and have not seen it.
+    /// Returns the locations in the source of the calls that wait for the value, the
+    /// oldest first. A call that has been notified and has not observed the value is
+    /// among them.
     ///
-    /// With the feature `locations`.
+    /// Available with the feature `locations`.
     ///
     /// # Examples
     ///
@@ -331,12 +332,12 @@ impl<T, B: Backend> SetOnce<T, B> {
 
 /// The future of [`SetOnce::wait`].
 ///
-/// Polled again after it was ready, it answers the same again.
+/// If it is polled again after it has completed, it returns the value again.
 #[must_use = "futures do nothing unless polled"]
 pub struct SetOnceWait<'a, T, B: Backend = DefaultBackend> {
     once: &'a SetOnce<T, B>,
     location: CallerLocation,
-    /// Its place in the queue, while it has one.
+    /// The place in the queue, while the future has one.
     waiter: Option<Waiter>,
 }
 
@@ -371,7 +372,7 @@ impl<T> From<T> for SetOnce<T> {
     }
 }
 
-/// A copy is set to a copy of the value, if there is one. Nobody waits on it.
+/// Clones the value, if it is set. The clone has no waiters.
 impl<T: Clone, B: Backend> Clone for SetOnce<T, B> {
     fn clone(&self) -> Self {
         Self::new_with_in(self.get().cloned())
@@ -406,14 +407,14 @@ impl<T, B: Backend> fmt::Debug for SetOnceWait<'_, T, B> {
     }
 }
 
-/// The answer of [`SetOnce::set`] where it had been set before: the value that
-/// was not taken.
+/// The error of [`SetOnce::set`] if the value has been set before. It holds the value
+/// that was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SetOnceError<T>(pub T);
 
 impl<T> fmt::Display for SetOnceError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the value has been set before, and is set only once")
+        f.write_str("the value has been set already, and can be set only once")
     }
 }
 

@@ -632,7 +632,7 @@ fn a_refusal_says_what_to_do() {
     let error: TryLockError = mutex.try_lock().unwrap_err();
     assert_eq!(
         is_error(&error),
-        "the lock is held, or others wait for it: await it instead"
+        "the lock is held, or other tasks wait for it; await it instead"
     );
 }
 

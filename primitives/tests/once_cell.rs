@@ -643,11 +643,11 @@ fn an_error_says_what_is_wrong_and_has_the_value() {
     let initializing = SetError::InitializingError(7);
     assert_eq!(
         already.to_string(),
-        "the cell has a value already, and has it for good"
+        "the cell has a value already, which cannot be replaced"
     );
     assert_eq!(
         initializing.to_string(),
-        "the value of the cell is being made: wait for it instead"
+        "an initializer of the cell is running; wait for its value instead"
     );
     let error: Box<dyn std::error::Error> = Box::new(initializing);
     assert!(error.is::<SetError<i32>>());

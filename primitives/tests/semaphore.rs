@@ -284,7 +284,7 @@ fn a_request_with_most_below_least_is_refused<B: Backend>() {
     let message = panic_of(|| drop(semaphore.acquire_up_to(3, 2)));
     assert_eq!(
         message.as_deref(),
-        Some("between 3 and 2 permits there are none")
+        Some("cannot acquire at least 3 and at most 2 permits")
     );
     assert_eq!(semaphore.available_permits(), 5);
 }
@@ -583,7 +583,7 @@ fn permits_that_cannot_be_counted_do_not_merge<B: Backend>() {
     let message = panic_of(|| permits.merge(others));
     assert_eq!(
         message.as_deref(),
-        Some("more permits are merged than can be counted")
+        Some("the sum of the merged permits is too large to count")
     );
     assert_eq!(
         (permits.num_permits(), semaphore.available_permits()),
@@ -861,11 +861,11 @@ fn errors_say_what_is_wrong() {
     let none = semaphore.try_acquire().unwrap_err();
     assert_eq!(
         said(&none),
-        "too few permits are free, or others wait for them"
+        "too few permits are free, or other requests wait for them"
     );
     semaphore.close();
     let closed: AcquireError = semaphore.blocking_acquire().unwrap_err();
-    let sentence = "the semaphore is closed: it gives no permits any more";
+    let sentence = "the semaphore is closed and grants no permits";
     assert_eq!(said(&closed), sentence);
     assert_eq!(said(&semaphore.try_acquire().unwrap_err()), sentence);
 }

@@ -315,7 +315,7 @@ fn an_error_says_what_is_wrong_and_has_the_value() {
     let error = SetOnceError(7);
     assert_eq!(
         error.to_string(),
-        "the value has been set before, and is set only once"
+        "the value has been set already, and can be set only once"
     );
     let error: Box<dyn std::error::Error> = Box::new(error);
     assert_eq!(error.downcast::<SetOnceError<i32>>().unwrap().0, 7);
