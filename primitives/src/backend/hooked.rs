@@ -1,25 +1,26 @@
-//! A waker that tells of everything done with it.
+//! A waker that reports everything that is done with it.
 
 use alloc::sync::Arc;
 use core::mem::ManuallyDrop;
 use core::task::{RawWaker, RawWakerVTable, Waker};
 
-/// What a [`hooked`] waker calls: by `Wake` alone one learns of wakes, but not
-/// of clones and drops, which are foreign code just as much (P4).
+/// What a [`hooked`] waker calls. A waker made from a `Wake` reports wakes, but not
+/// clones and drops, which are foreign code too (P4).
 ///
-/// Each may panic and may re-enter whatever primitive holds the waker.
+/// Each method may panic, and may re-enter the primitive that holds the waker.
 pub trait Hooks: Send + Sync + 'static {
-    /// The waker is about to be cloned.
+    /// Called before the waker is cloned.
     fn cloned(&self);
 
-    /// It is woken, by value or by reference.
+    /// Called when the waker is woken, by value or by reference.
     fn woken(&self);
 
-    /// One of its clones is dropped (other than by waking it by value).
+    /// Called when a clone of the waker is dropped, except by a wake by value.
     fn dropped(&self);
 }
 
-/// A waker that calls `hooks`. Two of the same `Arc` wake the same task.
+/// Creates a waker that calls `hooks`. Two wakers with the same `Arc` wake the same
+/// task.
 ///
 /// # Examples
 ///
@@ -45,7 +46,7 @@ pub trait Hooks: Send + Sync + 'static {
 /// assert_eq!(clones.0.load(Ordering::Relaxed), 1);
 /// ```
 pub fn hooked<H: Hooks>(hooks: Arc<H>) -> Waker {
-    // SAFETY: the data is an `Arc<H>` turned raw, and the table is that of `H`.
+    // SAFETY: the data is a raw `Arc<H>`, and the vtable is that of `H`.
     unsafe { Waker::new(Arc::into_raw(hooks).cast(), VTable::<H>::vtable()) }
 }
 
@@ -55,8 +56,8 @@ impl<H: Hooks> VTable<H> {
     const VTABLE: RawWakerVTable =
         RawWakerVTable::new(Self::clone, Self::wake, Self::wake_by_ref, Self::drop);
 
-    /// The one table: `will_wake` compares its address, and a constant that is
-    /// named in two functions may get two.
+    /// Returns the one vtable. `will_wake` compares its address, and a constant that
+    /// two functions name may have two addresses.
     #[inline(never)]
     fn vtable() -> &'static RawWakerVTable {
         &Self::VTABLE
@@ -64,10 +65,10 @@ impl<H: Hooks> VTable<H> {
 
     /// # Safety
     ///
-    /// `data` is of a waker made by [`hooked`], which outlives the result.
+    /// `data` is that of a waker made by [`hooked`], which outlives the result.
     unsafe fn borrow(data: *const ()) -> ManuallyDrop<Arc<H>> {
-        // SAFETY: `data` came from `Arc::into_raw`, and the count that stands
-        // for the waker is left alone by `ManuallyDrop`.
+        // SAFETY: `data` came from `Arc::into_raw`, and `ManuallyDrop` leaves alone
+        // the count that stands for the waker.
         ManuallyDrop::new(unsafe { Arc::from_raw(data.cast()) })
     }
 

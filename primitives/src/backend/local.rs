@@ -8,8 +8,8 @@ use crate::protocol::Bits;
 /// The backend for a single thread: no atomics, and nothing over it is `Send`
 /// or `Sync`.
 ///
-/// It does not block ([`BlockingBackend`](super::BlockingBackend) is not
-/// implemented): on one thread nobody could end the wait.
+/// It does not block, so [`BlockingBackend`](super::BlockingBackend) is not
+/// implemented: on one thread, a wait that blocks it would never end.
 ///
 /// ```compile_fail,E0277
 /// use reveille::{oneshot, backend::Local};
@@ -37,16 +37,16 @@ impl Local {
 
 /// Bits and a state of one thread.
 ///
-/// A section within the closure of a `with` panics. One within the closure of an
-/// `update` runs, and the closure runs again if that section has replaced the bits.
+/// A section within the closure of a `with` panics. A section within the closure of
+/// an `update` runs, and the closure runs again if that section has replaced the
+/// bits.
 #[derive(Debug)]
 pub struct LocalLock<S> {
     bits: Cell<Bits>,
     state: RefCell<S>,
 }
 
-/// Leaves the bits of a section on the way out of it, by return or by
-/// unwinding.
+/// Stores the bits of a section when it ends, by a return or a panic.
 struct UnlockOnDrop<'a> {
     lock: &'a Cell<Bits>,
     bits: Bits,
@@ -59,16 +59,17 @@ impl Drop for UnlockOnDrop<'_> {
     }
 }
 
-/// The message of a section that cannot begin: another one runs on this thread,
+/// The message of a section that cannot begin, since another one runs on this thread,
 /// further up the stack.
 const WITHIN_ANOTHER: &str = "a section of a `Local` lock began within another of the same lock: \
     leave the first one before the second";
 
-// SAFETY: exclusion: the lock is not `Sync`, so only one thread reaches it. On that
-// thread, the `RefCell` refuses a `with` within a `with`, and `update` asks it before
-// it stores. An `update` runs no code between its comparison and its store, and stores
-// only if the bits are those that its closure was given: a section within the closure
-// has then left them as they were. Visibility and last access are those of one thread.
+// SAFETY: Exclusion: the lock is not `Sync`, so only one thread reaches it. On that
+// thread, the `RefCell` refuses a `with` within a `with`, and `update` checks it
+// before it stores. An `update` runs no code between its comparison and its store,
+// and stores only if the bits are those that its closure was given. A section within
+// the closure has then left them as they were. Visibility and last access are those
+// of one thread.
 unsafe impl<S> RawStateLock<S> for LocalLock<S> {
     fn new(bits: Bits, state: S) -> Self {
         Self {
@@ -85,7 +86,7 @@ unsafe impl<S> RawStateLock<S> for LocalLock<S> {
                 return Err(old);
             };
             assert!(self.state.try_borrow_mut().is_ok(), "{WITHIN_ANOTHER}");
-            // Otherwise a section within `f` has replaced them: `f` runs again, as over
+            // If a section within `f` has replaced the bits, `f` runs again, as over
             // a lock of threads.
             if self.bits.get() == old {
                 self.bits.set(new);

@@ -1,9 +1,9 @@
 //! `Loom` and `LoomWord`: exhaustive exploration.
 //!
-//! `Loom` is the abstract lock: a section is one step, and the start of it is
-//! the only place where loom switches threads. `LoomWord` is the real lock,
-//! [`WordLock`], over loom's atomics: every load and every compare-exchange is
-//! a step, and every ordering counts.
+//! `Loom` is the abstract lock: a section is one step, and loom switches threads only
+//! where a section begins. `LoomWord` is the real lock, [`WordLock`], over loom's
+//! atomics: every load and every compare-exchange is a step, and every ordering
+//! counts.
 
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
@@ -27,8 +27,8 @@ impl Backend for Loom {
     type Cell<T> = LoomCell<T>;
 }
 
-// SAFETY: loom's threads are the threads that use its locks and cells (elsewhere they
-// panic), and all threads of a model run on one thread of the system.
+// SAFETY: loom's threads are the threads that use its locks and cells, which panic
+// elsewhere. All threads of a model run on one thread of the system.
 unsafe impl SharedBackend for Loom {}
 
 impl BlockingBackend for Loom {
@@ -45,7 +45,7 @@ impl Backend for LoomWord {
     type Cell<T> = LoomCell<T>;
 }
 
-// SAFETY: as for `Loom`; the lock is `WordLock`.
+// SAFETY: as for `Loom`. The lock is a `WordLock`.
 unsafe impl SharedBackend for LoomWord {}
 
 impl BlockingBackend for LoomWord {
@@ -54,9 +54,8 @@ impl BlockingBackend for LoomWord {
 
 /// Bits and a state under a `loom::sync::Mutex`.
 ///
-/// The bits stand beside the mutex, so that an update can release it before its
-/// closure runs: a section within the closure is then legal, as over a lock of
-/// threads.
+/// The bits are beside the mutex, so that an update can release it before its closure
+/// runs. A section within the closure is then allowed, as over a lock of threads.
 #[derive(Debug)]
 pub struct LoomLock<S> {
     bits: SteppedBits,
@@ -64,8 +63,9 @@ pub struct LoomLock<S> {
 }
 
 impl<S> LoomLock<S> {
-    /// A panic goes on once the lock is released. Passing through the guard it
-    /// would poison the mutex, which loom then unwraps.
+    /// Runs a section. If it panics, the panic is resumed after the lock is released.
+    /// If it unwound through the guard, it would poison the mutex, and loom unwraps
+    /// that.
     fn section<R>(&self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
         let mut guard = self.state.lock().expect("no panic passes the guard");
         let mut taken = self.bits.take();
@@ -77,12 +77,12 @@ impl<S> LoomLock<S> {
 }
 
 // SAFETY: all threads of a model run on one thread of the system, and loom switches
-// between them only where an access begins; `MutexGuard::drop` has no such place.
-// Exclusion: a `with` has the mutex while its closure runs. An `update` compares and
-// stores without a switch between the two, and not while a `with` has the bits.
-// Visibility: a section takes the mutex and releases it; what follows in an `update` is
-// one step with the release. Last access: the release, and in an `update` the store, are
-// not followed by any before a switch.
+// between them only where an access begins. `MutexGuard::drop` does not switch.
+// Exclusion: a `with` holds the mutex while its closure runs. An `update` compares
+// and stores without a switch between the two, and not while a `with` has the bits.
+// Visibility: a section acquires the mutex and releases it, and what follows in an
+// `update` is one step with the release. Last access: no access follows the release,
+// or the store of an `update`, before a switch.
 unsafe impl<S> RawStateLock<S> for LoomLock<S> {
     fn new(bits: Bits, state: S) -> Self {
         Self {
@@ -117,8 +117,8 @@ unsafe impl<S> RawStateLock<S> for LoomLock<S> {
 #[derive(Debug)]
 pub struct LoomCell<T>(loom::cell::UnsafeCell<T>);
 
-// SAFETY: the pointers are those of loom's cell, to its one value, which stands in it;
-// the cell drops it, and accesses but its own records.
+// SAFETY: the pointers are those of loom's cell to its one value, which is stored in
+// it. The cell drops the value, and accesses nothing but its own records.
 unsafe impl<T> Cell<T> for LoomCell<T> {
     fn new(value: T) -> Self {
         Self(loom::cell::UnsafeCell::new(value))
@@ -138,14 +138,14 @@ unsafe impl<T> Cell<T> for LoomCell<T> {
 pub struct LoomAtomics;
 
 // SAFETY: the word is one of loom's, with the orderings of `AtomicUsize`. All threads
-// of a model run on one of the system's, so they may use a cell at once.
+// of a model run on one thread of the system, so they may use a cell at once.
 unsafe impl Atomics for LoomAtomics {
     type Word = LoomAtomicWord;
     type Cell<T> = LoomCell<T>;
 
-    /// Blocks until a release. A thread that pauses and looks again, and finds the
-    /// word locked, has changed nothing: leaving such looks out leaves out no state,
-    /// and the search ends.
+    /// Blocks until a release. A thread that pauses, looks again and finds the word
+    /// locked has changed nothing. Leaving such looks out leaves out no state, and
+    /// the search ends.
     fn pause(word: &LoomAtomicWord, _: u32) {
         word.wait_for_release();
     }
@@ -153,22 +153,23 @@ unsafe impl Atomics for LoomAtomics {
 
 /// An atomic word of loom's, each load of which is a step that the search sees.
 ///
-/// Loom's reduction remembers of an atomic the last access, whoever made it.
-/// Where a thread loads a word and then replaces it, its own load hides those
-/// of others before it, and the order in which theirs come later is left out:
-/// of a `load` beside an `update`, all executions found the old bits. So each
-/// load is made after a read-modify-write of a second atomic, which conflicts
-/// with each of its kind. Being relaxed and elsewhere, it orders nothing of
-/// what is explored.
+/// For each atomic, loom's reduction keeps the last access of any thread. If a thread
+/// loads a word and then replaces it, its own load hides the earlier loads of other
+/// threads, and the order in which those come later is left out: in all executions of
+/// a `load` beside an `update`, the load found the old bits. So each load comes after
+/// a read-modify-write of a second atomic, which conflicts with every other such
+/// step. Since it is relaxed and of another atomic, it orders nothing of what is
+/// explored.
 #[derive(Debug)]
 pub struct LoomAtomicWord {
     word: AtomicUsize,
     steps: AtomicUsize,
-    /// Who holds the lock, and who waits for it. No step: loom does not see it.
+    /// The holder of the lock, and whether threads wait for it. Access to it is no
+    /// step, since loom does not see it.
     holder: std::sync::Mutex<Holder>,
 }
 
-/// What a thread that pauses has to know of the lock, beside its word.
+/// What a thread that pauses needs to know of the lock, besides its word.
 #[derive(Debug, Default)]
 struct Holder {
     locked: bool,
@@ -176,14 +177,14 @@ struct Holder {
 }
 
 impl LoomAtomicWord {
-    /// The word, for the access that comes with this step.
+    /// Returns the word, for the access that comes with this step.
     pub fn step(&self) -> &AtomicUsize {
         self.steps.fetch_add(1, Ordering::Relaxed);
         &self.word
     }
 
-    /// Lets the threads that wait for a release look again. To be called right after
-    /// the store, with no step between: the lock may be gone by the next one.
+    /// Lets the threads that wait for a release look again. It is called right after
+    /// the store, with no step between, since the lock may be gone by the next step.
     pub fn released(&self) {
         let mut holder = self.holder();
         holder.locked = false;
@@ -192,7 +193,8 @@ impl LoomAtomicWord {
         }
     }
 
-    /// The word is taken. To be called right after the exchange, with no step between.
+    /// Records that the word has been locked. It is called right after the exchange,
+    /// with no step between.
     pub fn taken(&self) {
         self.holder().locked = true;
     }
@@ -205,7 +207,7 @@ impl LoomAtomicWord {
             thread::park();
         } else {
             drop(holder);
-            // The look before was at an old value. After this, loom shows a newer one.
+            // The look before found an old value. After this, loom shows a newer one.
             thread::yield_now();
         }
     }
@@ -253,7 +255,7 @@ impl Word for LoomAtomicWord {
     }
 }
 
-/// A thread of loom's, blocked on a condition that loom can see.
+/// Blocks one of loom's threads on a condition that loom can see.
 #[derive(Debug)]
 pub struct LoomPark {
     unparked: Mutex<bool>,

@@ -1,6 +1,7 @@
-//! Backends: what a primitive stands on.
+//! Backends: what primitives stand on.
 //!
-//! Primitives are generic over a [`Backend`] with a default, so most programs name none.
+//! Primitives are generic over a [`Backend`] with a default, so most programs do not
+//! name one.
 //!
 //! | backend | bits and state under | for |
 //! | --- | --- | --- |
@@ -56,22 +57,22 @@ pub use self::watch::Watcher;
 pub use self::watch::watch;
 pub use self::word::{Atomics, Word, WordLock};
 
-/// The backend of a primitive that names none: [`Native`] with the feature `std`,
-/// [`Spin`] without it, and `Loom` under `--cfg loom`.
+/// The backend of a primitive that does not name one: [`Native`] with the feature
+/// `std`, [`Spin`] without it, and `Loom` under `--cfg loom`.
 #[cfg(loom)]
 pub type DefaultBackend = Loom;
 
-/// The backend of a primitive that names none: [`Native`] with the feature `std`,
-/// [`Spin`] without it, and `Loom` under `--cfg loom`.
+/// The backend of a primitive that does not name one: [`Native`] with the feature
+/// `std`, [`Spin`] without it, and `Loom` under `--cfg loom`.
 #[cfg(all(not(loom), feature = "std"))]
 pub type DefaultBackend = Native;
 
-/// The backend of a primitive that names none: `Native` with the feature `std`,
-/// [`Spin`] without it, and `Loom` under `--cfg loom`.
+/// The backend of a primitive that does not name one: `Native` with the feature
+/// `std`, [`Spin`] without it, and `Loom` under `--cfg loom`.
 #[cfg(all(not(loom), not(feature = "std")))]
 pub type DefaultBackend = Spin;
 
-/// What `std_park` stands on; its model has loom's in place of these.
+/// What `std_park` stands on. Its model replaces these by loom's.
 #[cfg(feature = "std")]
 mod sync {
     pub(super) use core::sync::atomic::AtomicU32;

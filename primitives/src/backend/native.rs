@@ -28,8 +28,8 @@ impl Backend for Native {
 }
 
 // SAFETY: `WordLock` keeps its promises by atomics that threads share, and is `Sync`
-// and `Send` as such; an `UnsafeCell` keeps nothing that threads could race for but its
-// value.
+// and `Send` as such. An `UnsafeCell` has nothing but its value that threads could
+// race for.
 unsafe impl SharedBackend for Native {}
 
 impl BlockingBackend for Native {
@@ -43,17 +43,17 @@ impl Native {
     }
 }
 
-/// `std`'s atomics, and pauses that the operating system knows of.
+/// The atomics of `std`, with pauses that let the operating system run other threads.
 #[derive(Debug)]
 pub struct StdAtomics;
 
-/// Rounds that only spin: together about as long as a section.
+/// The number of rounds that only spin, together about as long as a section.
 const SPINS: u32 = 4;
-/// Rounds, spins included, before a thread sleeps: on a busy machine the holder of
-/// the lock has had its turn by then, unless it has a lower priority.
+/// The number of rounds, spins included, before a thread sleeps. On a busy machine
+/// the holder of the lock has run by then, unless it has a lower priority.
 const YIELDS: u32 = 32;
-/// How long a thread sleeps then: long enough for the holder to run, however low its
-/// priority.
+/// How long a thread then sleeps. It is long enough for the holder to run, however
+/// low its priority.
 const SLEEP: Duration = Duration::from_micros(50);
 
 // SAFETY: the word is an `AtomicUsize`, and the cell is an `UnsafeCell`.

@@ -1,8 +1,8 @@
-//! `Observed`: any backend, with somebody told of every section.
+//! `Observed`: any backend, with an observer that is told of every section.
 //!
-//! The verifier knows by it when a section begins and ends, without a trace in
-//! the primitives themselves: it orders operations by their sections, tells a
-//! waker that is called under the lock, and draws counterexamples.
+//! By it the verifier knows when a section begins and ends, without a trace in the
+//! primitives themselves. It orders operations by their sections, detects a waker
+//! that is called under the lock, and draws counterexamples.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -14,33 +14,34 @@ use crate::protocol::Bits;
 #[derive(Debug)]
 pub struct Observed<B, O>(PhantomData<(B, O)>);
 
-/// Who is told.
+/// What is told of sections.
 ///
-/// The calls of one section come in order, on the thread that runs it: `approach`,
-/// then `enter` and `leave`, as close to the section as the lock lets a closure run:
-/// within it for a `with`, around the closure for an `update`, whose retries are
-/// entered anew, and after it for the others.
+/// The calls for one section come in order, on the thread that runs it: `approach`,
+/// then `enter` and `leave`. These are as close to the section as the lock lets a
+/// closure run. For a `with` they are within the section. For an `update` they are
+/// around the closure, and each retry is entered anew. For the others they come after
+/// the section.
 pub trait Observer: 'static {
-    /// What a blocked thread sleeps on; the observer decides, so that a
-    /// blocking operation can be watched too.
+    /// What a blocked thread sleeps on. The observer chooses it, so that a blocking
+    /// operation can be observed too.
     type Park: Park;
 
-    /// What is remembered of a section from `approach` to `leave`.
+    /// What is kept of a section from `approach` to `leave`.
     type Visit;
 
-    /// A section is about to begin: other threads may run before it does.
+    /// Called when a section is about to begin. Other threads may run before it does.
     fn approach(lock: usize, passage: Passage) -> Self::Visit;
 
-    /// It has begun.
+    /// Called when it has begun.
     fn enter(visit: &mut Self::Visit);
 
-    /// It has ended, by return or by a panic.
+    /// Called when it has ended, by a return or a panic.
     fn leave(visit: &mut Self::Visit, before: Bits, after: Bits);
 
-    /// A lock has come into being.
+    /// Called when a lock has been created.
     fn created();
 
-    /// A lock is gone.
+    /// Called when a lock has been dropped.
     fn dropped();
 
     /// The lock at this address is gone, and another may come to stand there.
@@ -69,8 +70,8 @@ impl<B: Backend, O: Observer> Backend for Observed<B, O> {
     type Cell<T> = B::Cell<T>;
 }
 
-// SAFETY: the cells are those of `B`, and the locks are too, with an observer beside
-// them that is called, and not kept: there is no value of it to be sent.
+// SAFETY: the cells are those of `B`. The locks are those of `B` too. The observer
+// beside them is called and not stored, so no value of it is sent.
 unsafe impl<B: SharedBackend, O: Observer> SharedBackend for Observed<B, O> {}
 
 impl<B: SharedBackend, O: Observer> BlockingBackend for Observed<B, O> {
@@ -83,7 +84,7 @@ pub struct ObservedLock<L, O: Observer> {
     observer: PhantomData<fn() -> O>,
 }
 
-/// Tells of the end of a section also where a panic ends it.
+/// Reports the end of a section, even if a panic ends it.
 struct InSection<'a, O: Observer> {
     visit: &'a mut O::Visit,
     before: Bits,
@@ -113,10 +114,10 @@ impl<L, O: Observer> ObservedLock<L, O> {
     }
 }
 
-// SAFETY: every operation is one of the observed lock's, which keeps the promises, and
-// passes on what the caller's closure returns and leaves. The observer is given copies
-// of the bits. It is called within the closures of that lock, where it may do what any
-// closure may.
+// SAFETY: every operation is one of the observed lock, which keeps the promises, and
+// passes on what the closure of the caller returns and leaves. The observer is given
+// copies of the bits. It is called within the closures of that lock, where it may do
+// what any closure may.
 unsafe impl<S, L: RawStateLock<S>, O: Observer> RawStateLock<S> for ObservedLock<L, O> {
     fn new(bits: Bits, state: S) -> Self {
         O::created();
@@ -167,7 +168,8 @@ unsafe impl<S, L: RawStateLock<S>, O: Observer> RawStateLock<S> for ObservedLock
 
     unsafe fn store(&self, bits: Bits) {
         let mut visit = self.approach(Passage::Store);
-        // SAFETY: the caller's promise is the one asked for.
+        // SAFETY: the contract of this function is that of the observed lock's
+        // `store`.
         unsafe { self.lock.store(bits) };
         drop(InSection::<O>::new(&mut visit, bits));
     }

@@ -9,8 +9,8 @@ use super::stepped::SteppedBits;
 use super::{Backend, BlockingBackend, Park, RawStateLock, SharedBackend};
 use crate::protocol::Bits;
 
-/// The backend that shuttle explores. Every ordering is sequentially
-/// consistent there, and cells are not watched: those are loom's part.
+/// The backend that shuttle explores. There every ordering is sequentially
+/// consistent, and accesses to cells are not watched. `Loom` checks those.
 #[derive(Debug)]
 pub struct Shuttle;
 
@@ -19,9 +19,9 @@ impl Backend for Shuttle {
     type Cell<T> = UnsafeCell<T>;
 }
 
-// SAFETY: shuttle's tasks are the threads that use its locks (elsewhere they panic), and
-// all tasks of a test run on one thread of the system. An `UnsafeCell` keeps nothing that
-// they could race for but its value.
+// SAFETY: shuttle's tasks are the threads that use its locks, which panic elsewhere.
+// All tasks of a test run on one thread of the system. An `UnsafeCell` has nothing
+// but its value that they could race for.
 unsafe impl SharedBackend for Shuttle {}
 
 impl BlockingBackend for Shuttle {
@@ -30,9 +30,8 @@ impl BlockingBackend for Shuttle {
 
 /// Bits and a state under a `shuttle::sync::Mutex`.
 ///
-/// The bits stand beside the mutex, so that an update can release it before its
-/// closure runs: a section within the closure is then legal, as over a lock of
-/// threads.
+/// The bits are beside the mutex, so that an update can release it before its closure
+/// runs. A section within the closure is then allowed, as over a lock of threads.
 #[derive(Debug)]
 pub struct ShuttleLock<S> {
     bits: SteppedBits,
@@ -40,22 +39,22 @@ pub struct ShuttleLock<S> {
 }
 
 impl<S> ShuttleLock<S> {
-    /// A panic within a section leaves what the section left: poison is not
-    /// part of the protocol.
+    /// Runs a section. If it panics, what it has changed stays as it is. The protocol
+    /// has no poisoning.
     fn section<R>(&self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
         let mut guard = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        // Put back before the guard is dropped, by return or by unwinding.
+        // The bits are put back before the guard is dropped, by a return or a panic.
         let mut taken = self.bits.take();
         f(&mut taken.bits, &mut guard)
     }
 }
 
 // SAFETY: all tasks of a test run on one thread of the system, and shuttle switches
-// between them only within its own operations; `MutexGuard::drop` switches before it
-// releases and not after. Exclusion: a `with` has the mutex while its closure runs. An
-// `update` compares and stores without a switch between the two, and not while a `with`
-// has the bits. Visibility is that of one thread. Last access: the release, and in an
-// `update` the store, are not followed by any before a switch.
+// between them only within its own operations. `MutexGuard::drop` switches before it
+// releases and not after. Exclusion: a `with` holds the mutex while its closure runs.
+// An `update` compares and stores without a switch between the two, and not while a
+// `with` has the bits. Visibility is that of one thread. Last access: no access
+// follows the release, or the store of an `update`, before a switch.
 unsafe impl<S> RawStateLock<S> for ShuttleLock<S> {
     fn new(bits: Bits, state: S) -> Self {
         Self {
@@ -86,7 +85,7 @@ unsafe impl<S> RawStateLock<S> for ShuttleLock<S> {
     }
 }
 
-/// A shuttle task, blocked on a condition.
+/// Blocks a shuttle task on a condition.
 #[derive(Debug)]
 pub struct ShuttlePark {
     unparked: Mutex<bool>,

@@ -1,4 +1,5 @@
-//! `Spin`: for `no_std`. The lock of `Native`, whose pauses only spin.
+//! `Spin`: the backend for `no_std`. It has the lock of `Native`, with pauses that
+//! only spin.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,9 +10,9 @@ use crate::protocol::Bits;
 
 /// The backend without an operating system: contended lockers spin.
 ///
-/// Sections are a few instructions long, but a spinning locker of higher
-/// priority can wait for ever for a preempted one of lower: on a system with
-/// preemption by priority, mask interrupts around the calls.
+/// Sections are a few instructions long. But a thread of higher priority that spins
+/// for the lock can wait forever for a preempted holder of lower priority. On a
+/// system with preemption by priority, mask interrupts around the calls.
 #[derive(Debug)]
 pub struct Spin;
 
@@ -34,7 +35,7 @@ impl Spin {
     }
 }
 
-/// `core`'s atomics, and pauses that spin.
+/// The atomics of `core`, with pauses that spin.
 #[derive(Debug)]
 pub struct SpinAtomics;
 
@@ -51,7 +52,7 @@ unsafe impl Atomics for SpinAtomics {
     }
 }
 
-/// A blocked thread that spins.
+/// Blocks a thread by spinning.
 #[derive(Debug)]
 pub struct SpinPark {
     unparked: AtomicBool,
@@ -71,7 +72,8 @@ impl Park for SpinPark {
     }
 
     fn unpark(&self) {
-        // A swap: where two unpark, the park must see what either wrote before.
+        // It is a swap, since after two unparks the park must see what was written
+        // before either of them.
         self.unparked.swap(true, Ordering::Release);
     }
 }

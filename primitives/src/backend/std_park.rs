@@ -1,4 +1,4 @@
-//! `StdPark`: a thread that waits for a token of its own.
+//! `StdPark`: blocks a thread until a token of its own arrives.
 //!
 //! ```text
 //!           park                  unpark
@@ -10,8 +10,8 @@
 //!     └───────── the park returns, or the next ───┘
 //! ```
 //!
-//! It does not use `std::thread::park`, whose token belongs to the other code of the
-//! thread. A future that is blocked on would take it, and a `park` of the caller would
+//! It does not use `std::thread::park`, whose token belongs to other code of the
+//! thread. If a blocking call took that token, a later `park` of its caller would
 //! never return.
 //!
 //! Invariant: a thread waits on the condition variable only in `PARKED`, which it
@@ -31,7 +31,7 @@ const EMPTY: u32 = 0;
 const PARKED: u32 = 1;
 const NOTIFIED: u32 = 2;
 
-/// What a thread parks on, with a mutex and a condition variable of `std`.
+/// Blocks a thread, with a mutex and a condition variable of `std`.
 ///
 /// It leaves the token of `std::thread::park` alone.
 #[derive(Debug)]

@@ -18,21 +18,21 @@
 //!
 //! # Why a waiting thread leaves no mark
 //!
-//! A thread that waits for the lock looks at the word again after a pause. Nothing
-//! has to tell it of the release, so no release can be missed. A lock that parks its
-//! waiters needs a mark in the word, and a mark that can appear at any moment makes
-//! each release a read-modify-write, also the many that find none.
+//! A thread that waits for the lock looks at the word again after a pause. It does
+//! not have to be told of the release, so it cannot miss one. A lock that parks its
+//! waiters needs a mark in the word. A mark that can appear at any moment makes each
+//! release a read-modify-write, even if there is no mark.
 //!
-//! Looking again is cheap because a section is short: it moves a few words, and
-//! foreign code never runs in it (P4). What can make one long is the system, if it
-//! preempts the holder. For that case the pauses grow, from a few instructions
-//! through offers of the processor to sleeps ([`Atomics::pause`]). A sleep lets
-//! every other thread run, one of lower priority included, so the holder comes to
-//! its release whatever the scheduler prefers. The pauses are bounded, and the word
-//! is looked at after each: a thread waits for one pause more than it has to.
+//! Looking again is cheap because a section is short: it moves a few words, and no
+//! foreign code runs in it (P4). A section is long only if the system preempts the
+//! holder. For that case the pauses grow, from a few instructions over yields of the
+//! processor to sleeps ([`Atomics::pause`]). A sleep lets every other thread run,
+//! even one of lower priority, so the holder reaches its release whatever the
+//! scheduler prefers. The pauses are bounded, and the word is looked at after each,
+//! so a thread waits for one pause more than it has to.
 //!
-//! The algorithm is generic over its atomics, so that the very code that runs
-//! on threads is explored under loom's (subject `state-lock`).
+//! The algorithm is generic over its atomics, so that the code that runs on threads
+//! is itself explored under loom's (subject `state-lock`).
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -46,16 +46,16 @@ const LOCKED: usize = 0b1;
 ///
 /// # Safety
 ///
-/// - `Word` is one atomic word: each of its operations does what it says, in one step,
-///   with the orderings it names. A compare-exchange that returns `Ok` has found `old`
-///   and stored `new`; one that returns `Err` has stored nothing.
+/// - `Word` is one atomic word. Each of its operations is one step, with the
+///   orderings that its docs name. A compare-exchange that returns `Ok` has found
+///   `old` and stored `new`, and one that returns `Err` has stored nothing.
 /// - `pause` stores nothing to the word.
 /// - Several threads may use a cell at once, as [`SharedBackend`](super::SharedBackend)
 ///   says of its cells, if `Word` is `Sync`.
 pub unsafe trait Atomics: Sized + 'static {
     /// The lock word.
     type Word: Word;
-    /// Where the state stands.
+    /// The cell of the state.
     type Cell<T>: Cell<T>;
 
     /// Pauses between two looks at a locked word. Pauses grow with `round`, up to a
@@ -66,34 +66,34 @@ pub unsafe trait Atomics: Sized + 'static {
 /// An atomic word: the operations of `AtomicUsize` that the lock uses, with
 /// the orderings it needs in their names.
 pub trait Word: Sized {
-    /// A word.
+    /// Creates a word.
     fn new(value: usize) -> Self;
-    /// A relaxed load.
+    /// Loads the value, relaxed.
     fn load_relaxed(&self) -> usize;
-    /// An acquire load.
+    /// Loads the value, with acquire ordering.
     fn load_acquire(&self) -> usize;
-    /// A release store.
+    /// Stores a value, with release ordering.
     fn store_release(&self, value: usize);
-    /// A compare-exchange, acquire on success, relaxed otherwise; may fail
-    /// spuriously.
+    /// Compares and exchanges, with acquire ordering on success and relaxed
+    /// otherwise. It may fail spuriously.
     ///
     /// # Errors
     ///
-    /// The word found.
+    /// Returns the value that it found.
     fn lock(&self, old: usize, new: usize) -> Result<usize, usize>;
-    /// A compare-exchange, acquire and release on success, acquire otherwise;
-    /// may fail spuriously.
+    /// Compares and exchanges, with acquire and release ordering on success and
+    /// acquire otherwise. It may fail spuriously.
     ///
     /// # Errors
     ///
-    /// The word found.
+    /// Returns the value that it found.
     fn update(&self, old: usize, new: usize) -> Result<usize, usize>;
-    /// The value by exclusive borrow.
+    /// Lends the value by exclusive borrow.
     fn get_mut<R>(&mut self, f: impl FnOnce(&mut usize) -> R) -> R;
 }
 
-/// The orderings of the compare-exchanges, on success and otherwise. They stand
-/// here once, so that those that loom explores are those that run.
+/// The orderings of the compare-exchanges, on success and otherwise. They are here
+/// once, so that loom explores the orderings that run.
 pub(crate) mod ordering {
     use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed};
 
@@ -149,7 +149,7 @@ impl<S, A: Atomics> WordLock<S, A> {
         Self { word, state }
     }
 
-    /// Takes the lock and returns the bits found.
+    /// Acquires the lock and returns the bits that it found.
     #[inline]
     fn lock(&self) -> Bits {
         let word = self.word.load_relaxed();
@@ -171,7 +171,7 @@ impl<S, A: Atomics> WordLock<S, A> {
         }
     }
 
-    /// Pauses after `round` pauses that were in vain, and counts this one.
+    /// Pauses after `round` earlier pauses, and counts this one.
     #[cold]
     #[inline(never)]
     fn pause(&self, round: &mut u32) {
@@ -180,7 +180,7 @@ impl<S, A: Atomics> WordLock<S, A> {
     }
 }
 
-/// Releases on the way out of a section, by return or by unwinding.
+/// Releases the lock when a section ends, by a return or a panic.
 struct UnlockOnDrop<'a, S, A: Atomics> {
     lock: &'a WordLock<S, A>,
     bits: Bits,
@@ -193,17 +193,17 @@ impl<S, A: Atomics> Drop for UnlockOnDrop<'_, S, A> {
     }
 }
 
-// SAFETY: of the word, by the contract of `Atomics`. Exclusion: `with` runs its closure
-// only between setting `LOCKED`, by a compare-exchange from an unlocked word, and the
-// store that clears it; `update` and `exchange` replace only an unlocked word that has
-// the bits they expect. So no other thread writes a locked word, and the store
+// SAFETY: by the contract of `Atomics`. Exclusion: `with` runs its closure only
+// between setting `LOCKED`, by a compare-exchange from an unlocked word, and the
+// store that clears it. `update` and `exchange` replace only an unlocked word that
+// has the bits they expect. So no other thread writes a locked word, and the store
 // overwrites nothing that the holder has not seen. Visibility: setting `LOCKED`
 // acquires, and every write that ends a section releases: the store and the
 // compare-exchange of `update`. The write that sets `LOCKED` does not release, but it
-// is a read-modify-write: it continues the release sequence of the word that it
-// replaced, so an acquire that reads from it synchronises with the section before. Last
-// access: the store, or the compare-exchange of `update`. All this is explored under
-// loom's atomics, by the subject `state-lock` and in `tests/loom_lock.rs`.
+// is a read-modify-write. It continues the release sequence of the word that it
+// replaced, so an acquire that reads from it synchronizes with the section before.
+// Last access: the store, or the compare-exchange of `update`. All this is explored
+// under loom's atomics, by the subject `state-lock` and in `tests/loom_lock.rs`.
 unsafe impl<S, A: Atomics> RawStateLock<S> for WordLock<S, A> {
     fn new(bits: Bits, state: S) -> Self {
         Self::from_parts(A::Word::new(bits.to_word()), A::Cell::new(state))
@@ -247,8 +247,8 @@ unsafe impl<S, A: Atomics> RawStateLock<S> for WordLock<S, A> {
         };
         let bits = &mut guard.bits;
         self.state.with_mut(|state| {
-            // SAFETY: the lock is held until `guard` drops, and the state is
-            // reached only through it, so this is the only reference.
+            // SAFETY: the lock is held until `guard` drops, and the state is reached
+            // only while it is held, so this is the only reference.
             f(bits, unsafe { &mut *state })
         })
     }
@@ -285,7 +285,7 @@ impl<S, A: Atomics> core::fmt::Debug for WordLock<S, A> {
     }
 }
 
-// SAFETY: the state is reached only under the lock (or by `&mut`), so sharing
-// the lock hands the state from thread to thread and never shares it; `Atomics`
-// promises that its cell may be used so, where the word is `Sync`.
+// SAFETY: the state is reached only under the lock or by `&mut`. So sharing the lock
+// passes the state from thread to thread and never shares it. `Atomics` promises that
+// its cell may be used so if the word is `Sync`.
 unsafe impl<S: Send, A: Atomics> Sync for WordLock<S, A> where A::Word: Sync {}

@@ -48,7 +48,7 @@ impl Bits {
         Self(value)
     }
 
-    /// Creates bits of a value that is known not to be above [`Bits::MAX`].
+    /// Creates bits of a value that is known to be at most [`Bits::MAX`].
     #[inline]
     pub(crate) const fn fitting(value: usize) -> Self {
         debug_assert!(value <= Self::MAX);

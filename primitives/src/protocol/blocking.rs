@@ -93,9 +93,9 @@ impl<P: Park> Wake for Unparker<P> {
 /// ```
 pub struct Parker<B: BlockingBackend> {
     unparker: Arc<Unparker<B::Park>>,
-    /// The waker of `unparker`, created once.
+    /// The waker of `unparker`, which is created once.
     waker: Waker,
-    /// `Park::park` is for the thread that created it.
+    /// Only the thread that created it may call `Park::park`.
     on_its_thread: PhantomData<*const ()>,
 }
 
@@ -144,9 +144,9 @@ impl<B: BlockingBackend> fmt::Debug for Parker<B> {
 /// Runs `future` to completion on the current thread, which parks while the future is
 /// pending.
 ///
-/// It is the smallest executor there is, and knows of no other: within an executor it
-/// blocks a thread that other tasks may need. Use `reveille_executor::block_on` in
-/// programs.
+/// It is the smallest executor there is, and knows of no other. Within another
+/// executor it blocks a thread that other tasks may need. Use
+/// `reveille_executor::block_on` in programs.
 ///
 /// # Examples
 ///

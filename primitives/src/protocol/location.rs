@@ -1,7 +1,7 @@
 //! Where in the source a wait or a hold began.
 //!
-//! A location is known with the features `locations` and `model`. Without them, a location takes no
-//! room and no time.
+//! A location is recorded with the features `locations` and `model`. Without them, a
+//! location takes no memory and no time.
 
 use core::fmt;
 #[cfg(feature = "caller-locations")]
@@ -34,7 +34,7 @@ impl CallerLocation {
     }
 }
 
-/// Locations in debug output: a line each, as compilers print them.
+/// Locations in debug output, one on each line, in the format of compilers.
 #[cfg(feature = "locations")]
 pub(crate) struct Locations(pub(crate) alloc::vec::Vec<&'static Location<'static>>);
 

@@ -36,8 +36,8 @@ pub struct Section<'a, S> {
 ///
 /// # Examples
 ///
-/// A channel for one value, whole. The value and the waker stand under the same
-/// lock, so there is no step between the two at which they could miss each other.
+/// This is a whole channel for one value. The value and the waker are under the same
+/// lock, so there is no gap between the two in which a wake could be missed.
 ///
 /// ```
 /// use core::task::{Context, Poll, Waker};
@@ -75,7 +75,7 @@ pub struct StateLock<S, B: Backend = DefaultBackend> {
     state: PhantomData<S>,
 }
 
-/// The constructors of constants, a backend each.
+/// Defines the constructors for constants, one for each backend.
 macro_rules! const_new {
     ($($(#[$attribute:meta])* $backend:ident)*) => {$(
         $(#[$attribute])*
@@ -95,7 +95,7 @@ macro_rules! const_new {
 
 #[cfg(loom)]
 impl<S> StateLock<S, DefaultBackend> {
-    /// Creates a lock. Under `--cfg loom` it is no constant.
+    /// Creates a lock. Under `--cfg loom` it is not `const`.
     pub(crate) fn const_new(bits: Bits, state: S) -> Self {
         Self::new_in(bits, state)
     }
@@ -228,7 +228,7 @@ impl<S, B: Backend> StateLock<S, B> {
     pub fn rounds(&self, mut f: impl FnMut(Section<'_, S>) -> bool) {
         let mut wakes = WakeList::new();
         if self.section(&mut wakes, &mut f) {
-            // As a rule there is no second round: most sections wake one task.
+            // Usually there is no second round, since most sections wake one task.
             let rounds = Rounds {
                 lock: self,
                 round: &mut f,
@@ -262,8 +262,8 @@ impl<S, B: Backend> StateLock<S, B> {
         loop {
             match self.with(|section| f(section, Registration::new(waker, &mut spare))) {
                 Ok(result) => {
-                    // Before the return, not in it: a waker that panics when it is
-                    // dropped would otherwise leak the result.
+                    // The spare is dropped here and not at the return. If its
+                    // destructor panicked there, the result would leak.
                     drop(spare);
                     return Poll::Ready(result);
                 }
@@ -300,7 +300,7 @@ impl<S, B: Backend> StateLock<S, B> {
         let mut spare = Some(waker.clone());
         let result =
             self.unlisted(|bits, state| f(bits, state, Registration::new(waker, &mut spare)));
-        // As in `poll`: before the return.
+        // As in `poll`, it is dropped before the return.
         drop(spare);
         result.map_or(Poll::Pending, Poll::Ready)
     }
@@ -309,13 +309,13 @@ impl<S, B: Backend> StateLock<S, B> {
     ///
     /// # Safety
     ///
-    /// As for [`RawStateLock::store`].
+    /// The contract is that of [`RawStateLock::store`].
     #[inline]
     pub(crate) unsafe fn store(&self, bits: Bits) {
         if let Some(mut watched) = self.watched(Passage::Store) {
             watched.enter(bits);
         }
-        // SAFETY: the caller's promise is the one asked for.
+        // SAFETY: the contract of this function is that of `RawStateLock::store`.
         unsafe { self.raw.store(bits) }
     }
 
@@ -325,8 +325,8 @@ impl<S, B: Backend> StateLock<S, B> {
     }
 }
 
-/// The sections that follow a first one. A panic of a waker does not stop them:
-/// dropped while it unwinds, the rounds go on.
+/// The sections that follow a first one. A panic of a waker does not stop them: when
+/// they are dropped during the unwinding, they go on.
 struct Rounds<'a, S, B: Backend> {
     lock: &'a StateLock<S, B>,
     round: &'a mut dyn FnMut(Section<'_, S>) -> bool,
@@ -352,7 +352,7 @@ impl<S, B: Backend> Rounds<'_, S, B> {
 impl<S, B: Backend> Drop for Rounds<'_, S, B> {
     fn drop(&mut self) {
         while self.more {
-            // A list that is dropped wakes what is in it, and stops its panics.
+            // If it is dropped, a list wakes what is in it, and catches the panics.
             let mut wakes = WakeList::new();
             self.next(&mut wakes);
         }
@@ -365,8 +365,8 @@ unsafe impl<S: Send, B: SharedBackend> Sync for StateLock<S, B> {}
 // SAFETY: `SharedBackend` promises that a lock whose state is `Send` may be sent.
 unsafe impl<S: Send, B: SharedBackend> Send for StateLock<S, B> {}
 
-/// A panic leaves nothing half done: no foreign code runs in a section (P4), so none of
-/// its panics ends one, and wakers that panic do so after it (P8).
+/// A panic leaves nothing inconsistent. No foreign code runs in a section (P4), so no
+/// foreign panic ends one, and wakers that panic do so after it (P8).
 impl<S, B: Backend> RefUnwindSafe for StateLock<S, B> {}
 impl<S, B: Backend> UnwindSafe for StateLock<S, B> {}
 

@@ -27,9 +27,9 @@
 //! 3. A waiter that has left the list has a negative ticket. So a waiter is notified
 //!    if and only if its ticket is below the generation.
 //!
-//! Every operation is O(1), wherever the entry is and however many are notified. The
-//! slab is empty until the first waiter. A load that recurs allocates nothing. The
-//! room of a spike that does not recur is given back.
+//! Every operation is O(1), wherever the entry is and however many waiters are
+//! notified. The slab is empty until the first waiter. A recurring load allocates
+//! nothing. The memory of a spike that does not recur is given back.
 
 #[cfg(feature = "locations")]
 use alloc::vec::Vec;
@@ -44,7 +44,7 @@ use crate::slab::{NONE, Slab, Slot};
 #[derive(Debug, PartialEq, Eq)]
 pub struct Waiter(u32);
 
-/// How many indices are sentinels.
+/// The number of indices that are sentinels.
 const SENTINELS: u32 = 8;
 
 /// A sentinel in place of an index: a future that is not queued keeps its stage in the
@@ -127,7 +127,8 @@ pub struct Waiters<D> {
 pub struct Generation(i64);
 
 struct Entry<D> {
-    /// With [`UNLISTED`] if the entry is off the list; [`FREE`] in a free entry.
+    /// The ticket of the waiter, with [`UNLISTED`] if the entry is off the list, or
+    /// [`FREE`] in a free entry.
     ticket: i64,
     /// The neighbours in the list. In a free entry, `next` is the next free entry.
     previous: u32,
@@ -137,7 +138,7 @@ struct Entry<D> {
     data: D,
 }
 
-/// The sign bit: the ticket of an entry that is off the list has it.
+/// The sign bit, which is set in the ticket of an entry that is off the list.
 const UNLISTED: i64 = i64::MIN;
 /// The ticket of a free entry.
 const FREE: i64 = -1;
@@ -192,7 +193,7 @@ impl<D: Copy> Waiters<D> {
     ///
     /// # Panics
     ///
-    /// As for [`push`](Self::push).
+    /// The same as those of [`push`](Self::push).
     pub fn push_first(&mut self, location: CallerLocation, data: D) -> Waiter {
         match self.head {
             NONE => self.push(location, data),
@@ -284,12 +285,12 @@ impl<D: Copy> Waiters<D> {
         }
     }
 
-    /// Notifies a queued waiter and takes out its waker. Returns its data, which states
-    /// from now on what it has been granted.
+    /// Notifies a queued waiter and takes out its waker. Returns its data, which from
+    /// now on says what the waiter has been granted.
     ///
     /// # Panics
     ///
-    /// As [`WakeList::wake`].
+    /// The same as those of [`WakeList::wake`].
     #[inline]
     pub fn notify_one(&mut self, waiter: &Waiter, wakes: &mut WakeList) -> &mut D {
         debug_assert!(!self.is_notified(waiter), "a waiter is notified once");
@@ -346,11 +347,11 @@ impl<D: Copy> Waiters<D> {
         &mut self.entry(waiter.0).waker
     }
 
-    /// Removes a waiter. Returns its data; its waker is dropped after the section.
+    /// Removes a waiter and returns its data. Its waker is dropped after the section.
     ///
     /// # Panics
     ///
-    /// As [`WakeList::discard`].
+    /// The same as those of [`WakeList::discard`].
     #[inline]
     pub fn remove(&mut self, waiter: Waiter, wakes: &mut WakeList) -> D {
         let index = waiter.0;
@@ -370,8 +371,8 @@ impl<D: Copy> Waiters<D> {
         data
     }
 
-    /// Returns where each waiter began to wait, in the order of their tickets. It
-    /// includes the notified ones.
+    /// Returns the location at which each waiter began to wait, in the order of their
+    /// tickets. Notified waiters are included.
     #[cfg(feature = "locations")]
     #[must_use]
     pub fn locations(&self) -> Vec<&'static core::panic::Location<'static>> {

@@ -59,8 +59,9 @@ impl fmt::Debug for WakerSlot {
 /// The section returns the [`Registered`] that it gets for the token, so it cannot
 /// be pending without a registered waker.
 ///
-/// The waker is cloned outside the section. If the slot already holds a waker of
-/// the same task, which two pointers tell, it is left there and nothing is cloned.
+/// The waker is cloned outside the section. If the slot already holds a waker of the
+/// same task, as a comparison of two pointers tells, it stays there and nothing is
+/// cloned.
 #[derive(Debug)]
 pub struct Registration<'a> {
     waker: &'a Waker,
@@ -68,7 +69,7 @@ pub struct Registration<'a> {
     spare: &'a mut Option<Waker>,
 }
 
-/// The proof that a [`Registration`] has been used: what a section returns to be
+/// The proof that a [`Registration`] has been used. A section returns it to be
 /// pending.
 #[derive(Debug)]
 pub struct Registered {
@@ -125,7 +126,7 @@ pub struct WakeList {
     wakers: [MaybeUninit<Waker>; Self::CAPACITY],
     /// A bit for each waker that is dropped and not woken.
     discarded: u32,
-    /// `wakers[next..len]` are initialised.
+    /// `wakers[next..len]` are initialized.
     next: usize,
     len: usize,
 }
@@ -221,7 +222,7 @@ impl WakeList {
         }
     }
 
-    /// Fires while a panic unwinds, and stops the panics of wakers.
+    /// Fires while a panic unwinds, and catches the panics of wakers.
     #[cold]
     fn fire_unwinding(&mut self) {
         while self.next < self.len {
@@ -234,14 +235,14 @@ impl WakeList {
         }
     }
 
-    /// Wakes or drops one waker. It counts as gone before that, so that a panic finds the
-    /// list consistent.
+    /// Wakes or drops one waker. The waker counts as gone before that, so that a
+    /// panic finds the list consistent.
     #[inline]
     fn fire_next(&mut self) {
         let index = self.next;
         self.next += 1;
-        // SAFETY: callers check `index < len`, so `push` has initialised this
-        // element; `next` has moved past it, so it is not read again.
+        // SAFETY: callers check `index < len`, so `push` has initialized this
+        // element. `next` has moved past it, so it is not read again.
         let waker = unsafe { self.wakers[index].assume_init_read() };
         if self.discarded & (1 << index) == 0 {
             waker.wake();
@@ -249,7 +250,7 @@ impl WakeList {
     }
 }
 
-/// There are wakers inside only while a panic unwinds, of a waker or of the section.
+/// There are wakers inside only while a panic of a waker or of the section unwinds.
 impl Drop for WakeList {
     #[inline]
     fn drop(&mut self) {

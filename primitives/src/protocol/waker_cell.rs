@@ -1,9 +1,9 @@
 //! The waker of the only waiter, registered by one compare-exchange.
 //!
-//! A [`WakerSlot`](super::WakerSlot) is part of the state, so a section that registers
-//! in it takes the lock and releases it. If there is only ever one waiter, and the bits
-//! alone decide whether it waits, a section of the bits is enough: one bit tells whose
-//! the cell is.
+//! A [`WakerSlot`](super::WakerSlot) is part of the state, so a section that
+//! registers in it takes the lock and releases it. If there is only ever one waiter,
+//! and the bits alone decide whether it waits, a section of the bits is enough. One
+//! bit then tells which side the cell belongs to.
 //!
 //! ```text
 //!   ┌────────────────────┐  write, then update: set `waits`  ┌───────────────────┐
@@ -25,14 +25,14 @@ use core::task::{Context, Poll, Waker};
 use super::{Bits, StateLock};
 use crate::backend::{Backend, Cell};
 
-/// A cell for the waker of one waiter, beside the lock whose bits it waits for. To drop
-/// the cell drops no waker.
+/// A cell for the waker of one waiter, beside the lock whose bits it waits for.
+/// Dropping the cell does not drop a waker.
 pub(crate) struct WakerCell<B: Backend> {
     waker: B::Cell<MaybeUninit<Waker>>,
 }
 
-/// The waker of the latest poll is in it or is not: one that panics as it is cloned has
-/// replaced nothing yet.
+/// The cell holds the waker of the latest poll or none. A waker that panics when it
+/// is cloned has replaced nothing yet.
 impl<B: Backend> RefUnwindSafe for WakerCell<B> {}
 impl<B: Backend> UnwindSafe for WakerCell<B> {}
 
@@ -44,15 +44,15 @@ impl<B: Backend> WakerCell<B> {
         }
     }
 
-    /// Polls for a bit of `decided`: returns the bits if one is set, and otherwise leaves
-    /// the waker of this poll and sets `waits`. `seen` is what the caller has just loaded,
-    /// with nothing decided.
+    /// Polls for a bit of `decided`. Returns the bits if one is set, and otherwise
+    /// leaves the waker of this poll and sets `waits`. `seen` is the bits that the
+    /// caller has just loaded, with nothing decided.
     ///
     /// # Safety
     ///
     /// - No two calls run at the same time.
-    /// - `lock` and `waits` are the same in all of them, and `waits` is this
-    ///   cell's alone: nothing else sets it, and a section that clears it, besides
+    /// - `lock` and `waits` are the same in all calls, and `waits` belongs to this
+    ///   cell alone: nothing else sets it. A section that clears it, besides
     ///   [`unregister`](Self::unregister), also takes the waker and sets a bit of
     ///   `decided`, for good.
     #[inline]
@@ -69,13 +69,14 @@ impl<B: Backend> WakerCell<B> {
         if waiting && unsafe { self.will_wake(cx.waker()) } {
             return Poll::Pending;
         }
-        // First: if it panics, the old waker is still registered.
+        // The new waker is cloned first. If that panics, the old waker is still
+        // registered.
         let waker = cx.waker().clone();
-        // It is dropped on return, outside of any section.
+        // The displaced waker is dropped on return, outside of any section.
         let _displaced = if waiting {
             match lock.update(|bits| (!bits.intersects(decided)).then(|| bits.without(waits))) {
-                // SAFETY: `waits` was set and not yet cleared, since nothing
-                // is decided; this call has cleared it.
+                // SAFETY: `waits` was set and not yet cleared, since nothing is
+                // decided. This call has cleared it.
                 Ok(_) => Some(unsafe { self.take() }),
                 Err(bits) => return Poll::Ready(bits),
             }
@@ -83,24 +84,24 @@ impl<B: Backend> WakerCell<B> {
             None
         };
         self.waker.with_mut(|cell| {
-            // SAFETY: `waits` is clear, so the cell is the waiter's alone.
+            // SAFETY: `waits` is clear, so the cell belongs to the waiter.
             unsafe { cell.write(MaybeUninit::new(waker)) }
         });
         match lock.update(|bits| (!bits.intersects(decided)).then(|| bits | waits)) {
             Ok(_) => Poll::Pending,
             Err(bits) => {
-                // SAFETY: it was written above, and `waits` is still clear.
+                // SAFETY: the waker was written above, and `waits` is still clear.
                 unsafe { self.take_back() };
                 Poll::Ready(bits)
             }
         }
     }
 
-    /// Gives up the wait: takes back the waker, unless a section has taken it.
+    /// Gives up the wait, and takes the waker back unless a section has taken it.
     ///
     /// # Safety
     ///
-    /// As for [`wait`](Self::wait), of which it counts as a call.
+    /// The contract is that of [`wait`](Self::wait), and this counts as a call of it.
     pub(crate) unsafe fn unregister<S>(
         &self,
         lock: &StateLock<S, B>,
@@ -115,46 +116,46 @@ impl<B: Backend> WakerCell<B> {
     ///
     /// # Safety
     ///
-    /// One has been put and not taken, and the cell is the caller's: in a
-    /// section that clears `waits`, as the waiter while it is clear, or as the
-    /// sole user.
+    /// A waker has been put and not taken, and the cell belongs to the caller. It
+    /// does in a section that clears `waits`, for the waiter while `waits` is clear,
+    /// and for a sole user.
     #[inline]
     pub(crate) unsafe fn take(&self) -> Waker {
-        // By a read that leaves the cell as it is: the waiter may be comparing.
+        // The read leaves the cell as it is, since the waiter may be comparing.
         self.waker.with(|cell| {
-            // SAFETY: the cell is the caller's.
+            // SAFETY: the cell belongs to the caller.
             let waker = unsafe { cell.read() };
             // SAFETY: a waker has been put.
             unsafe { waker.assume_init() }
         })
     }
 
-    /// Drops the waker that it turned out not to need.
+    /// Drops the waker, which turned out not to be needed.
     ///
     /// # Safety
     ///
-    /// As for [`take`](Self::take).
+    /// The contract is that of [`take`](Self::take).
     #[cold]
     unsafe fn take_back(&self) {
-        // SAFETY: the caller's promise is the one asked for.
+        // SAFETY: the contract of this function is that of `take`.
         drop(unsafe { self.take() });
     }
 
-    /// Whether the waker that was put last, and may have been taken since,
+    /// Returns `true` if the waker that was put last, and may have been taken since,
     /// wakes the same task as `waker`.
     ///
     /// # Safety
     ///
-    /// The caller is the waiter, and has put one.
+    /// The caller is the waiter, and has put a waker.
     #[inline]
     unsafe fn will_wake(&self, waker: &Waker) -> bool {
         self.waker.with(|cell| {
-            // SAFETY: the cell is written by the waiter only, which is here. A
-            // section of another thread may be taking the waker at this moment: a
-            // read beside this one.
+            // SAFETY: only the waiter writes the cell, and the waiter is the caller.
+            // A section of another thread may be taking the waker at this moment,
+            // which is a read beside this one.
             let held = unsafe { &*cell };
-            // SAFETY: a waker has been put, and taking it left its two
-            // pointers in place; to compare is all that is done with them.
+            // SAFETY: a waker has been put, and taking it left its two pointers in
+            // place. They are only compared.
             unsafe { held.assume_init_ref() }.will_wake(waker)
         })
     }

@@ -1,12 +1,14 @@
-//! A value that is reached by exclusive borrow only, and so can be shared.
+//! A wrapper that gives access to its value by exclusive borrow only, so that it can
+//! be shared.
 
 use core::fmt;
 use core::panic::RefUnwindSafe;
 
-/// A value that is reached by exclusive borrow only.
+/// Wraps a value that is reached by exclusive borrow only.
 ///
-/// A shared reference to it reaches nothing, so threads may share it whatever the
-/// value is: a receiver of values that are `Send` can be `Sync`.
+/// A shared reference to the wrapper gives no access to the value, so it is `Sync`
+/// for every value. A receiver of values that are only `Send` can therefore be
+/// `Sync`.
 ///
 /// # Examples
 ///
@@ -29,19 +31,19 @@ impl<T> Exclusive<T> {
         Self(value)
     }
 
-    /// Returns the value by exclusive borrow.
+    /// Returns a mutable reference to the value.
     #[inline]
     pub const fn get_mut(&mut self) -> &mut T {
         &mut self.0
     }
 }
 
-// SAFETY: nothing of this type gives access to the value by `&self`: the one way to
-// it is `&mut self`, which one thread has at a time, and to have it on another thread
-// takes `T: Send`, since `Exclusive<T>` is `Send` only where `T` is.
+// SAFETY: no method of this type gives access to the value by `&self`. The only way
+// to it is `&mut self`, which one thread has at a time. To have it on another thread
+// takes `T: Send`, since `Exclusive<T>` is `Send` only if `T` is.
 unsafe impl<T> Sync for Exclusive<T> {}
 
-/// As for `Sync`: a shared borrow reaches nothing.
+/// A shared borrow gives no access, as for `Sync`.
 impl<T> RefUnwindSafe for Exclusive<T> {}
 
 impl<T> fmt::Debug for Exclusive<T> {

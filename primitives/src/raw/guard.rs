@@ -1,23 +1,23 @@
-//! A value under a lock, and the guards that hand it out.
+//! A value under a lock, and the guards that give access to it.
 //!
-//! This is the one place where a primitive gives out `&mut T`. The lock is
-//! [`Permits`], and a guard holds those of its [mode](super::mode).
+//! Only this file gives out `&mut T`. The lock is a [`Permits`], and a guard holds
+//! the permits of its [mode](super::mode).
 //!
 //! ```text
-//!   Upgradable ──upgrade, takes the rest──▶ Exclusive
-//!   Exclusive  ──downgrade, gives back────▶ Upgradable, Shared
-//!   Upgradable ──downgrade, gives back────▶ Shared
+//!   Upgradable ──upgrade: acquires the rest──▶ Exclusive
+//!   Exclusive  ──downgrade: releases a part──▶ Upgradable, Shared
+//!   Upgradable ──downgrade: releases a part──▶ Shared
 //! ```
 //!
 //! Invariant: a guard holds the permits of its mode, of the lock that its handle
-//! keeps. So there is one exclusive guard, or there are shared ones, of which one at
-//! most is upgradable.
+//! keeps alive. So there is one exclusive guard, or there are shared guards, at most
+//! one of which is upgradable.
 //!
 //! *Auto traits.* A mode is a pointer to the value, and is `Send` and `Sync` as the
-//! reference that it stands for. What a guard can become stands in its handle: only a
-//! guard that holds a whole `RwLock` changes its mode, and a handle to that is `Send`
-//! only if the value is `Send` and `Sync`. A guard that has been narrowed to the
-//! [`RawLock`] keeps its mode.
+//! reference that it stands for. The handle determines what a guard can become. Only
+//! a guard that holds a whole `RwLock` changes its mode, and a handle to an `RwLock`
+//! is `Send` only if the value is `Send` and `Sync`. A guard that has been narrowed
+//! to the [`RawLock`] keeps its mode.
 
 use alloc::sync::Arc;
 use core::cell::UnsafeCell;
@@ -37,18 +37,19 @@ use crate::protocol::Bits;
 use crate::protocol::CallerLocation;
 use crate::{Mutex, RwLock};
 
-/// A value, and the lock under which it is reached.
+/// A value, and the lock that protects it.
 pub(crate) struct Guarded<T: ?Sized, B: Backend> {
     lock: RawLock<B>,
     value: UnsafeCell<T>,
 }
 
-/// A lock without the value: what a guard holds on to, whatever the value's type.
+/// A lock without its value. A narrowed guard refers to it, whatever the type of the
+/// value.
 ///
-/// Its permits are out of reach of everything but guards.
+/// Private, so that only guards acquire and release them.
 pub(crate) struct RawLock<B: Backend> {
     permits: Permits<B>,
-    /// How many permits there are.
+    /// The number of permits.
     all: usize,
     witness: Witness<B>,
     holders: Holders<B>,
@@ -56,9 +57,10 @@ pub(crate) struct RawLock<B: Backend> {
 
 impl<T> Guarded<T, DefaultBackend> {
     const_unless_loom! {
-        /// A value under `all` permits, in a constant. Its fairness is `max_barges`.
+        /// Creates a value under `all` permits, in a constant, with the bound
+        /// `max_barges`.
         pub(crate) const fn const_new(all: usize, max_barges: u16, value: T) -> Self {
-            assert!(all > 0, "a lock without a permit can never be holder");
+            assert!(all > 0, "a lock without a permit can never be held");
             Self {
                 lock: RawLock {
                     permits: Permits::const_new(all, max_barges),
@@ -73,9 +75,10 @@ impl<T> Guarded<T, DefaultBackend> {
 }
 
 impl<T, B: Backend> Guarded<T, B> {
-    /// A value under `all` permits, over any backend. Its fairness is `max_barges`.
+    /// Creates a value under `all` permits, over any backend, with the bound
+    /// `max_barges`.
     pub(crate) fn new_in(all: usize, max_barges: u16, value: T) -> Self {
-        assert!(all > 0, "a lock without a permit can never be holder");
+        assert!(all > 0, "a lock without a permit can never be held");
         Self {
             lock: RawLock {
                 permits: Permits::new_in(all, max_barges),
@@ -94,24 +97,24 @@ impl<T, B: Backend> Guarded<T, B> {
 }
 
 impl<T: ?Sized, B: Backend> Guarded<T, B> {
-    /// Returns the value by exclusive borrow.
+    /// Returns a mutable reference to the value.
     pub(crate) fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
 
-    /// Returns how many wait, and how many have been granted the lock and have not
-    /// been polled since.
+    /// Returns the number of waiters, and the number of waits that have been granted
+    /// the lock and have not been polled since.
     pub(crate) fn waiting(&self) -> (usize, usize) {
         self.lock.permits.waiting()
     }
 
-    /// Returns where each waiter began to wait.
+    /// Returns the location at which each waiter began to wait.
     #[cfg(feature = "locations")]
     pub(crate) fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
         self.lock.permits.waiters()
     }
 
-    /// Returns where each holder took the lock.
+    /// Returns the location at which each holder acquired the lock.
     #[cfg(feature = "locations")]
     pub(crate) fn holders(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
         self.lock.holders.locations()
@@ -119,7 +122,7 @@ impl<T: ?Sized, B: Backend> Guarded<T, B> {
 }
 
 impl<B: Backend> RawLock<B> {
-    /// Takes the permits of a mode, if they are free.
+    /// Acquires the permits of a mode, if they are free.
     #[inline]
     fn try_acquire<M: Mode>(&self) -> bool {
         let taken = match M::EXCLUSIVE {
@@ -129,8 +132,8 @@ impl<B: Backend> RawLock<B> {
         taken.is_ok()
     }
 
-    /// Takes the permits of a mode, if they are free and `acquire` has not been
-    /// polled, or returns the bits found.
+    /// Acquires the permits of a mode, if they are free and `acquire` has not been
+    /// polled. Otherwise returns the bits that it found.
     #[inline]
     fn try_start<M: Mode>(&self, acquire: &AcquireState) -> Result<usize, Bits> {
         match M::EXCLUSIVE {
@@ -139,7 +142,7 @@ impl<B: Backend> RawLock<B> {
         }
     }
 
-    /// Gives the permits of a mode back.
+    /// Releases the permits of a mode.
     #[inline]
     fn release<M: Mode>(&self) {
         match M::EXCLUSIVE {
@@ -153,7 +156,7 @@ impl<B: Backend> RawLock<B> {
         Request::exactly(M::permits(self.all))
     }
 
-    /// Returns how many permits an upgradable holder lacks to be an exclusive one.
+    /// Returns the number of permits that an upgradable holder lacks to be exclusive.
     fn rest(&self) -> usize {
         self.all - Upgradable::<()>::permits(self.all)
     }
@@ -163,7 +166,7 @@ impl<B: Backend> RawLock<B> {
 ///
 /// # Safety
 ///
-/// `guarded` returns the same field of the primitive each time.
+/// `guarded` returns the same field of the primitive at each call.
 pub(crate) unsafe trait Lock {
     type Value: ?Sized;
     type Backend: Backend;
@@ -171,7 +174,7 @@ pub(crate) unsafe trait Lock {
     fn guarded(&self) -> &Guarded<Self::Value, Self::Backend>;
 }
 
-// SAFETY: the one field.
+// SAFETY: it returns the only field.
 unsafe impl<T: ?Sized, B: Backend> Lock for Mutex<T, B> {
     type Value = T;
     type Backend = B;
@@ -182,7 +185,7 @@ unsafe impl<T: ?Sized, B: Backend> Lock for Mutex<T, B> {
     }
 }
 
-// SAFETY: the one field.
+// SAFETY: it returns the only field.
 unsafe impl<T: ?Sized, B: Backend> Lock for RwLock<T, B> {
     type Value = T;
     type Backend = B;
@@ -193,28 +196,30 @@ unsafe impl<T: ?Sized, B: Backend> Lock for RwLock<T, B> {
     }
 }
 
-// SAFETY: threads that share it reach the value one at a time: a mutex is held in
-// exclusive mode only. The lock is `Sync`, by its parts.
+// SAFETY: threads that share the mutex reach the value one at a time, since a mutex
+// is held in exclusive mode only. The lock is `Sync`, by its parts.
 unsafe impl<T: ?Sized + Send, B: SharedBackend> Sync for Mutex<T, B> {}
-// SAFETY: threads that share it reach the value by `&mut`, one at a time, or by `&`,
-// several at a time. The lock is `Sync`, by its parts.
+// SAFETY: threads that share the lock reach the value by `&mut` one at a time, or by
+// `&` several at a time. The lock is `Sync`, by its parts.
 unsafe impl<T: ?Sized + Send + Sync, B: SharedBackend> Sync for RwLock<T, B> {}
 
-/// How a guard keeps the lock that it holds, and the value: by borrow or by `Arc`.
+/// How a guard refers to the lock that it holds, and to the value: by a borrow or by
+/// an `Arc`.
 ///
 /// # Safety
 ///
-/// `raw` returns the same lock each time, and that lock, with the value under it,
-/// stays where it is for as long as the handle, or one that was made of it, exists. A
-/// handle that dereferences to a [`Lock`] always does so to the same, which has the
-/// lock `raw`.
+/// `raw` returns the same lock at each call. That lock, and the value under it, do
+/// not move or drop while the handle exists, or another handle that was made from it.
+/// A handle that dereferences to a [`Lock`] always dereferences to the same one,
+/// whose lock is `raw`.
 pub(crate) unsafe trait Handle {
     type Backend: Backend;
 
     fn raw(&self) -> &RawLock<Self::Backend>;
 }
 
-// SAFETY: a borrow of the field of a primitive; it keeps the primitive borrowed.
+// SAFETY: the handle is a borrow of a field of a primitive, and keeps the primitive
+// borrowed.
 unsafe impl<B: Backend> Handle for &RawLock<B> {
     type Backend = B;
 
@@ -224,7 +229,8 @@ unsafe impl<B: Backend> Handle for &RawLock<B> {
     }
 }
 
-// SAFETY: the primitive is borrowed, and by `Lock` its field is the same each time.
+// SAFETY: the primitive is borrowed, and by the contract of `Lock` its field is the
+// same at each call.
 unsafe impl<K: Lock + ?Sized> Handle for &K {
     type Backend = K::Backend;
 
@@ -234,7 +240,7 @@ unsafe impl<K: Lock + ?Sized> Handle for &K {
     }
 }
 
-// SAFETY: as above; an `Arc` neither moves nor drops what it owns while it exists.
+// SAFETY: as above. An `Arc` neither moves nor drops what it owns while it exists.
 unsafe impl<K: Lock + ?Sized> Handle for Arc<K> {
     type Backend = K::Backend;
 
@@ -252,12 +258,12 @@ pub(crate) struct Guard<H: Handle, M: Mode> {
 }
 
 impl<H: Handle, M: Mode> Guard<H, M> {
-    /// A guard of the value of a whole primitive.
+    /// Makes the guard of the value of a whole primitive.
     ///
     /// # Safety
     ///
-    /// The permits of the mode have been taken of this lock, for this guard; and only
-    /// exclusive guards are made of a primitive other than an `RwLock`.
+    /// The permits of the mode have been acquired of this lock, for this guard. If
+    /// the primitive is not an `RwLock`, the mode is exclusive.
     #[inline]
     unsafe fn new<K>(handle: H, location: CallerLocation) -> Self
     where
@@ -266,7 +272,7 @@ impl<H: Handle, M: Mode> Guard<H, M> {
     {
         let value = handle.guarded().value.get();
         Self {
-            // SAFETY: a cell's pointer is not null.
+            // SAFETY: the pointer of a cell is not null.
             mode: M::new(unsafe { NonNull::new_unchecked(value) }),
             holder: handle.raw().holders.enter(location),
             handle,
@@ -277,8 +283,8 @@ impl<H: Handle, M: Mode> Guard<H, M> {
         &self.handle
     }
 
-    /// The guard with another pointer and handle. What has been taken for it, or will
-    /// be given back, is the caller's part.
+    /// Replaces the pointer and the handle of the guard. The caller is responsible
+    /// for the permits that the new guard needs or gives up.
     #[inline]
     fn with<G: Handle, N: Mode>(self, mode: N, handle: impl FnOnce(H) -> G) -> Guard<G, N> {
         let mut this = ManuallyDrop::new(self);
@@ -292,16 +298,17 @@ impl<H: Handle, M: Mode> Guard<H, M> {
         }
     }
 
-    /// The guard in another mode, of which the lock has, or will have, the permits.
+    /// Changes the mode of the guard. The caller has acquired the permits of the new
+    /// mode, or releases the difference.
     #[inline]
     fn in_mode<N: Mode>(self, mode: N) -> Guard<H, N> {
         self.with(mode, |handle| handle)
     }
 
-    /// Keeps the permits of a smaller mode, and gives the rest back.
+    /// Keeps the permits of a smaller mode, and releases the rest.
     #[inline]
     fn downgrade_to<N: Mode>(self, mode: N) -> Guard<H, N> {
-        // First the guard: if a waker panics, the guard is dropped.
+        // The guard is made first, so that it is dropped if a waker panics.
         let guard = self.in_mode(mode);
         let RawLock { permits, all, .. } = guard.handle.raw();
         permits.release(M::permits(*all) - N::permits(*all));
@@ -310,7 +317,8 @@ impl<H: Handle, M: Mode> Guard<H, M> {
 }
 
 impl<'a, K: Lock + ?Sized, M: Mode> Guard<&'a K, M> {
-    /// Forgets the type of the whole value: the guard cannot change its mode any more.
+    /// Forgets the type of the whole value. The guard cannot change its mode from
+    /// then on.
     #[inline]
     pub(crate) fn narrow(self) -> Guard<&'a RawLock<K::Backend>, M> {
         let mode = M::new(self.mode.value());
@@ -332,12 +340,12 @@ where
     H: Handle + Deref<Target = K>,
     K: Lock + ?Sized,
 {
-    /// Takes the lock in exclusive mode, if it is free.
+    /// Acquires the lock in exclusive mode, if it is free.
     #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub(crate) fn try_exclusive(handle: H) -> Option<Self> {
         let taken = handle.raw().try_acquire::<Exclusive<K::Value>>();
-        // SAFETY: they have just been taken.
+        // SAFETY: the permits have just been acquired.
         taken.then(|| unsafe { Self::new(handle, CallerLocation::capture()) })
     }
 }
@@ -346,12 +354,12 @@ impl<H, T: ?Sized, B: Backend> Guard<H, Shared<T>>
 where
     H: Handle + Deref<Target = RwLock<T, B>>,
 {
-    /// Takes the lock in shared mode, if that is free.
+    /// Acquires the lock in shared mode, if its permit is free.
     #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub(crate) fn try_shared(handle: H) -> Option<Self> {
         let taken = handle.raw().try_acquire::<Shared<T>>();
-        // SAFETY: they have just been taken, of an `RwLock`.
+        // SAFETY: the permit has just been acquired, of an `RwLock`.
         taken.then(|| unsafe { Self::new(handle, CallerLocation::capture()) })
     }
 }
@@ -360,26 +368,27 @@ impl<H, T: ?Sized, B: Backend> Guard<H, Upgradable<T>>
 where
     H: Handle + Deref<Target = RwLock<T, B>>,
 {
-    /// Takes the lock in upgradable mode, if that is free.
+    /// Acquires the lock in upgradable mode, if its permits are free.
     #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub(crate) fn try_upgradable(handle: H) -> Option<Self> {
         let taken = handle.raw().try_acquire::<Upgradable<T>>();
-        // SAFETY: they have just been taken, of an `RwLock`.
+        // SAFETY: the permits have just been acquired, of an `RwLock`.
         taken.then(|| unsafe { Self::new(handle, CallerLocation::capture()) })
     }
 
-    /// Becomes exclusive, if nothing else is held: before all that wait.
+    /// Upgrades to exclusive mode if there is no other holder. It goes before all
+    /// waiters.
     pub(crate) fn try_upgrade(self) -> Result<Guard<H, Exclusive<T>>, Self> {
         let lock = self.handle.raw();
         match lock.permits.try_acquire_priority(lock.rest()) {
-            // SAFETY: the rest has been taken for it.
+            // SAFETY: the rest of the permits has been acquired for this guard.
             Ok(_) => Ok(unsafe { self.upgraded() }),
             Err(_) => Err(self),
         }
     }
 
-    /// Becomes shared.
+    /// Downgrades to shared mode.
     pub(crate) fn downgrade(self) -> Guard<H, Shared<T>> {
         let shared = Shared::new(self.mode.value());
         self.downgrade_to(shared)
@@ -387,11 +396,12 @@ where
 }
 
 impl<H: Handle, V: ?Sized> Guard<H, Upgradable<V>> {
-    /// The exclusive guard.
+    /// Makes this guard exclusive.
     ///
     /// # Safety
     ///
-    /// The rest of the permits has been taken for it, and it has not been mapped.
+    /// The rest of the permits has been acquired for this guard, and it has not been
+    /// mapped.
     unsafe fn upgraded(self) -> Guard<H, Exclusive<V>> {
         let exclusive = Exclusive::new(self.mode.value());
         self.in_mode(exclusive)
@@ -403,25 +413,25 @@ impl<H, T: ?Sized, B: Backend> Guard<H, Exclusive<T>>
 where
     H: Handle + Deref<Target = RwLock<T, B>>,
 {
-    /// Becomes shared.
+    /// Downgrades to shared mode.
     pub(crate) fn downgrade(self) -> Guard<H, Shared<T>> {
         let shared = Shared::new(self.mode.value());
         self.downgrade_to(shared)
     }
 
-    /// Becomes upgradable.
+    /// Downgrades to upgradable mode.
     pub(crate) fn downgrade_to_upgradable(self) -> Guard<H, Upgradable<T>> {
         let upgradable = Upgradable::new(self.mode.value());
         self.downgrade_to(upgradable)
     }
 
-    /// Becomes shared, over a part of the value.
+    /// Downgrades to shared mode, over a part of the value.
     pub(crate) fn downgrade_map<W: ?Sized>(self, f: impl FnOnce(&T) -> &W) -> Guard<H, Shared<W>> {
         let shared = Shared::new(NonNull::from(f(&self)));
         self.downgrade_to(shared)
     }
 
-    /// Becomes shared, over a part of the value, if there is that part.
+    /// Downgrades to shared mode, over a part of the value, if `f` returns one.
     pub(crate) fn try_downgrade_map<W: ?Sized>(
         self,
         f: impl FnOnce(&T) -> Option<&W>,
@@ -440,7 +450,7 @@ impl<H: Handle, V: ?Sized> Guard<H, Shared<V>> {
         self.in_mode(Shared::new(part))
     }
 
-    /// Narrows the guard to a part of the value, if there is that part.
+    /// Narrows the guard to a part of the value, if `f` returns one.
     pub(crate) fn try_map<W: ?Sized>(
         self,
         f: impl FnOnce(&V) -> Option<&W>,
@@ -462,7 +472,7 @@ impl<H: Handle, V: ?Sized> Guard<H, Exclusive<V>> {
         self.in_mode(Exclusive::new(part))
     }
 
-    /// Narrows the guard to a part of the value, if there is that part.
+    /// Narrows the guard to a part of the value, if `f` returns one.
     pub(crate) fn try_map<W: ?Sized>(
         mut self,
         f: impl FnOnce(&mut V) -> Option<&mut W>,
@@ -481,9 +491,9 @@ impl<H: Handle, M: Mode> Deref for Guard<H, M> {
     fn deref(&self) -> &M::Value {
         self.handle.raw().witness.read();
         // SAFETY: the pointer is to the value, or to a part that a reference to the
-        // value gave out, and the handle keeps the value. While this guard holds the
-        // permits of its mode, no other is exclusive; if this one is, it is borrowed.
-        // So there is no `&mut`.
+        // value gave out, and the handle keeps the value alive. While this guard
+        // holds the permits of its mode, no other guard is exclusive. If this guard
+        // is exclusive, it is borrowed here. So there is no `&mut`.
         unsafe { self.mode.value().as_ref() }
     }
 }
@@ -492,8 +502,8 @@ impl<H: Handle, V: ?Sized> DerefMut for Guard<H, Exclusive<V>> {
     #[inline]
     fn deref_mut(&mut self) -> &mut V {
         self.handle.raw().witness.write();
-        // SAFETY: as for `deref`. The guard holds every permit, so there is no other,
-        // and it is borrowed exclusively.
+        // SAFETY: as for `deref`. The guard holds all permits, so there is no other
+        // guard, and it is borrowed exclusively.
         unsafe { self.mode.value().as_mut() }
     }
 }
@@ -507,14 +517,15 @@ impl<H: Handle, M: Mode> Drop for Guard<H, M> {
     }
 }
 
-/// By a shared borrow a guard gives a `&` of its value, and of the primitive, which it
-/// keeps locked. Not that of an `Arc`, which can be cloned and outlive the guard.
+/// A shared borrow of a guard gives a `&` of its value, and of the primitive, which
+/// stays locked. This does not hold for an `Arc`, which can be cloned and outlive the
+/// guard.
 impl<K: ?Sized, M: Mode + RefUnwindSafe> RefUnwindSafe for Guard<&K, M> where for<'a> &'a K: Handle {}
 
 /// A waiter for a [`Guard`].
 #[must_use = "nothing is acquired unless it is polled"]
 pub(crate) struct AcquireGuard<H: Handle, M: Mode> {
-    /// None once it has been ready.
+    /// `None` after completion.
     handle: Option<H>,
     acquire: AcquireState,
     mode: PhantomData<fn() -> M>,
@@ -525,7 +536,7 @@ where
     H: Handle + Deref<Target = K>,
     K: Lock + ?Sized,
 {
-    /// A waiter for exclusive mode.
+    /// Creates a waiter for exclusive mode.
     #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub(crate) const fn exclusive(handle: H) -> Self {
@@ -537,7 +548,7 @@ impl<H, T: ?Sized, B: Backend> AcquireGuard<H, Shared<T>>
 where
     H: Handle + Deref<Target = RwLock<T, B>>,
 {
-    /// A waiter for shared mode.
+    /// Creates a waiter for shared mode.
     #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub(crate) const fn shared(handle: H) -> Self {
@@ -549,7 +560,7 @@ impl<H, T: ?Sized, B: Backend> AcquireGuard<H, Upgradable<T>>
 where
     H: Handle + Deref<Target = RwLock<T, B>>,
 {
-    /// A waiter for upgradable mode.
+    /// Creates a waiter for upgradable mode.
     #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub(crate) const fn upgradable(handle: H) -> Self {
@@ -558,7 +569,8 @@ where
 }
 
 impl<H: Handle, M: Mode> AcquireGuard<H, M> {
-    /// The caller has made sure that the primitive may be held in the mode.
+    /// Creates a waiter for a mode. The caller ensures that the primitive may be held
+    /// in it.
     #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     const fn in_mode(handle: H) -> Self {
@@ -569,11 +581,11 @@ impl<H: Handle, M: Mode> AcquireGuard<H, M> {
         }
     }
 
-    /// Polls for the guard, as the operation `name`. Ready once.
+    /// Polls for the guard, on behalf of the operation `name`. It is ready once.
     ///
     /// # Panics
     ///
-    /// Panics with the name if it has been ready.
+    /// Panics with the name if it has completed before.
     #[inline]
     pub(crate) fn poll<K>(&mut self, cx: &mut Context<'_>, name: &str) -> Poll<Guard<H, M>>
     where
@@ -584,8 +596,8 @@ impl<H: Handle, M: Mode> AcquireGuard<H, M> {
             polled_again(name)
         };
         match handle.raw().try_start::<M>(&self.acquire) {
-            // SAFETY: the permits have been taken just now; the constructors have seen
-            // to the mode.
+            // SAFETY: the permits have just been acquired. The constructors ensure
+            // that the primitive may be held in the mode.
             Ok(_) => Poll::Ready(unsafe { self.guard() }),
             Err(found) => self.poll_slow(found, cx),
         }
@@ -604,18 +616,18 @@ impl<H: Handle, M: Mode> AcquireGuard<H, M> {
         match polled {
             Poll::Pending => Poll::Pending,
             // SAFETY: `acquire` asks for the permits of the mode, of this lock and no
-            // other, and has been given them just now; the constructors have seen to
-            // the mode.
+            // other, and has just been granted them. The constructors ensure that the
+            // primitive may be held in the mode.
             Poll::Ready(Ok(_)) => Poll::Ready(unsafe { self.guard() }),
             Poll::Ready(Err(_)) => unreachable!("the permits of a value are never closed"),
         }
     }
 
-    /// Makes the guard, once.
+    /// Makes the guard. It is called once.
     ///
     /// # Safety
     ///
-    /// As for [`Guard::new`], of this handle.
+    /// The contract is that of [`Guard::new`], for this handle.
     #[inline]
     unsafe fn guard<K>(&mut self) -> Guard<H, M>
     where
@@ -623,7 +635,7 @@ impl<H: Handle, M: Mode> AcquireGuard<H, M> {
         K: Lock<Value = M::Value> + ?Sized,
     {
         let handle = self.handle.take().expect("seen by the caller");
-        // SAFETY: the caller's promise is the one asked for.
+        // SAFETY: the contract of this function is that of `Guard::new`.
         unsafe { Guard::new(handle, self.acquire.location()) }
     }
 }
@@ -646,7 +658,7 @@ fn polled_again(name: &str) -> ! {
 /// A waiter for exclusive mode that holds the lock in upgradable mode.
 #[must_use = "nothing is acquired unless it is polled"]
 pub(crate) struct UpgradeGuard<H: Handle, V: ?Sized> {
-    /// None once it has been ready.
+    /// `None` after completion.
     guard: Option<Guard<H, Upgradable<V>>>,
     acquire: AcquireState,
 }
@@ -665,11 +677,11 @@ where
 }
 
 impl<H: Handle, V: ?Sized> UpgradeGuard<H, V> {
-    /// Polls for the guard, as the operation `name`. Ready once.
+    /// Polls for the guard, on behalf of the operation `name`. It is ready once.
     ///
     /// # Panics
     ///
-    /// Panics with the name if it has been ready.
+    /// Panics with the name if it has completed before.
     pub(crate) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -686,8 +698,8 @@ impl<H: Handle, V: ?Sized> UpgradeGuard<H, V> {
             Poll::Ready(Err(_)) => unreachable!("the permits of a value are never closed"),
         }
         let guard = self.guard.take().expect("seen above");
-        // SAFETY: `acquire` asks for the rest of the permits, and has been given them
-        // just now. No upgradable guard is ever mapped.
+        // SAFETY: `acquire` asks for the rest of the permits, and has just been
+        // granted them. No upgradable guard is ever mapped.
         Poll::Ready(unsafe { guard.upgraded() })
     }
 }

@@ -1,35 +1,36 @@
-//! One value, handed from one sender to one receiver: the core of a oneshot.
+//! The handoff of one value from one sender to one receiver: the core of a oneshot.
 //!
-//! The value stands in a cell beside the lock, and the bits say whose it is:
+//! The value is in a cell beside the lock, and the bits say which side the cell
+//! belongs to:
 //!
 //! ```text
-//!                    send: VALUE_SENT | TX_CLOSED
-//!   ┌───────┐  ─────────────────────────────────▶  ┌──────────────────┐
-//!   │ empty │                                      │ the receiver's alone│ take: by a plain load
-//!   └───────┘  ─────────────────────────────────▶  └──────────────────┘
-//!       │            leave: TX_CLOSED
-//!       │ close: RX_CLOSED      (the receiver takes nothing new; a give is refused)
+//!               send: VALUE_SENT | TX_CLOSED
+//!   ┌───────┐ ──────────────────────────────▶ ┌──────────┐
+//!   │ empty │                                 │ receiver │ takes the value by a plain load
+//!   └───────┘ ──────────────────────────────▶ └──────────┘
+//!       │        sender dropped: TX_CLOSED
+//!       │ close: RX_CLOSED    (a value sent now is refused)
 //!       ▼
-//!   ┌────────┐  receiver leaves: RX_CLOSED | RX_DROPPED  ┌──────────────────┐
-//!   │ closed │  ─────────────────────────────────▶ │ the sender's alone│
-//!   └────────┘                                     └──────────────────┘
+//!   ┌────────┐    receiver dropped:           ┌────────┐
+//!   │ closed │    RX_CLOSED | RX_DROPPED      │ sender │
+//!   └────────┘ ─────────────────────────────▶ └────────┘
 //!
 //!   TX_WAKER_SET, RX_WAKER_SET: that side's waker is registered.
 //! ```
 //!
 //! Invariants:
 //!
-//! 1. Until `VALUE_SENT`, only the sender touches the cell; from then on only the
-//!    receiver. `VALUE_SENT` never comes without `TX_CLOSED`.
-//! 2. Each side leaves once, in the section that sets its bit, and touches
-//!    nothing afterwards. Who sees that the other has left is the only user,
-//!    needs no section to leave, and releases the place.
-//! 3. Giving, closing and leaving decide what both sides wait for. They are a
-//!    section that takes out the wakers of both and clears both `WAITS`, and
-//!    nobody registers afterwards. So a place is empty when it is released: no
-//!    value, no waker.
+//! 1. Before `VALUE_SENT`, only the sender accesses the cell. After it, only the
+//!    receiver does. `VALUE_SENT` is never set without `TX_CLOSED`.
+//! 2. Each side leaves once, in the section that sets its bit, and accesses nothing
+//!    afterwards. A side that sees that the other has left is the only user. It needs
+//!    no section to leave, and releases the storage.
+//! 3. Sending, closing and leaving complete the waits of both sides. Each is a
+//!    section that takes out both wakers and clears both `WAKER_SET` bits, and no
+//!    waker is registered afterwards. So when the storage is released there is no
+//!    value and no waker in it.
 //!
-//! Whatever is rare is a function of its own, so that what is not fits inline.
+//! Rare cases are functions of their own, so that the common case is inlined.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -52,13 +53,13 @@ const RX_DROPPED: Bits = Bits::new(1 << 3);
 const TX_WAKER_SET: Bits = Bits::new(1 << 4);
 const RX_WAKER_SET: Bits = Bits::new(1 << 5);
 
-/// What the receiver waits for: either says what it will get.
+/// What the receiver waits for. Each of these bits completes its wait.
 const COMPLETE: Bits = Bits::new(TX_CLOSED.get() | RX_CLOSED.get());
 
 /// Where a sender and a receiver meet.
 ///
-/// One gets its two ends by [`Handoff::pair`], on the heap, or by
-/// [`Handoff::split`], in a place of one's own.
+/// [`Handoff::pair`] creates its two halves on the heap. [`Handoff::split`] borrows
+/// them from a handoff that the caller stores.
 pub struct Handoff<T, B: Backend = DefaultBackend> {
     lock: StateLock<(), B>,
     tx_waker: WakerCell<B>,
@@ -66,32 +67,32 @@ pub struct Handoff<T, B: Backend = DefaultBackend> {
     value: B::Cell<MaybeUninit<T>>,
 }
 
-/// What a handoff is made in: on the heap ([`Boxed`]) or in a place of the
-/// caller's ([`InSlot`]).
+/// The storage of a handoff: on the heap ([`Boxed`]) or in a slot of the caller
+/// ([`InSlot`]).
 pub trait Storage {
     /// The backend of the handoff.
     type Backend: Backend;
 
-    /// How each end reaches it.
+    /// How each half refers to the handoff.
     type Pointer<T>: Deref<Target = Handoff<T, Self::Backend>> + Release + Copy;
 }
 
-/// How the last end to leave releases the place.
+/// How the last half to leave releases the storage.
 ///
 /// # Safety
 ///
-/// Dereferencing two pointers of one pair gives the same handoff, until
-/// `release`.
+/// Before `release`, dereferencing the two pointers of one pair gives the same
+/// handoff.
 pub unsafe trait Release {
-    /// Releases the place.
+    /// Releases the storage.
     ///
     /// # Safety
     ///
-    /// Both ends have left, and nothing uses the handoff any more.
+    /// Both halves have left, and nothing uses the handoff afterwards.
     unsafe fn release(self);
 }
 
-/// The place of [`Handoff::pair`]: an allocation that the last end frees.
+/// The storage of [`Handoff::pair`]: an allocation that the last half to leave frees.
 #[derive(Debug)]
 pub struct Boxed<B = DefaultBackend>(PhantomData<B>);
 
@@ -100,7 +101,7 @@ impl<B: Backend> Storage for Boxed<B> {
     type Pointer<T> = BoxPointer<T, B>;
 }
 
-/// A pointer to the allocation that the two ends of a pair share.
+/// A pointer to the allocation that the two halves of a pair share.
 #[derive(Debug)]
 pub struct BoxPointer<T, B: Backend>(NonNull<Handoff<T, B>>);
 
@@ -117,8 +118,8 @@ impl<T, B: Backend> Deref for BoxPointer<T, B> {
 
     #[inline]
     fn deref(&self) -> &Self::Target {
-        // SAFETY: the allocation lives until `release`, which the last end to
-        // leave calls when neither uses its pointer any more (invariant 2).
+        // SAFETY: the allocation lives until `release`, which the last half to leave
+        // calls when neither half uses its pointer any more (invariant 2).
         unsafe { self.0.as_ref() }
     }
 }
@@ -127,18 +128,19 @@ impl<T, B: Backend> Deref for BoxPointer<T, B> {
 unsafe impl<T, B: Backend> Release for BoxPointer<T, B> {
     #[inline]
     unsafe fn release(self) {
-        // SAFETY: the pointer came from `Box::leak`, and by the caller's
-        // promise this is its only user and the last.
+        // SAFETY: the pointer came from `Box::leak`, and by the contract of `release`
+        // this is its last use.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
 
-// SAFETY: the pointer is a share in a handoff that both threads may use.
+// SAFETY: the pointer stands for a shared reference to a handoff that both threads
+// may use.
 unsafe impl<T: Send, B: SharedBackend> Send for BoxPointer<T, B> {}
-// SAFETY: as above; a shared pointer gives a shared handoff.
+// SAFETY: as above. A shared pointer gives a shared handoff.
 unsafe impl<T: Send, B: SharedBackend> Sync for BoxPointer<T, B> {}
 
-/// The place of [`Handoff::split`]: the caller's, borrowed for `'a`.
+/// The storage of [`Handoff::split`]: a slot of the caller, borrowed for `'a`.
 #[derive(Debug)]
 pub struct InSlot<'a, B = DefaultBackend>(PhantomData<(&'a (), B)>);
 
@@ -147,7 +149,7 @@ impl<'a, B: Backend> Storage for InSlot<'a, B> {
     type Pointer<T> = SlotPointer<'a, T, B>;
 }
 
-/// A pointer to the place that the two ends of a split share.
+/// A pointer to the slot that the two halves of a split share.
 #[derive(Debug)]
 pub struct SlotPointer<'a, T, B: Backend> {
     handoff: NonNull<Handoff<T, B>>,
@@ -167,8 +169,8 @@ impl<T, B: Backend> Deref for SlotPointer<'_, T, B> {
 
     #[inline]
     fn deref(&self) -> &Self::Target {
-        // SAFETY: the pointer came from a `&'a mut` of the place, and each end lives
-        // within `'a`; both ends use it by shared borrow only.
+        // SAFETY: the pointer came from a `&'a mut` of the slot, and each half lives
+        // within `'a`. Both halves use it by shared borrow only.
         unsafe { self.handoff.as_ref() }
     }
 }
@@ -177,8 +179,8 @@ impl<T, B: Backend> Deref for SlotPointer<'_, T, B> {
 unsafe impl<T, B: Backend> Release for SlotPointer<'_, T, B> {
     #[inline]
     unsafe fn release(self) {
-        // The place is the caller's, who finds it as it was.
-        // SAFETY: by the caller's promise nothing else uses the handoff.
+        // The caller finds the slot empty again. SAFETY: by the contract of `release`
+        // nothing else uses the handoff.
         unsafe { self.lock.store(Bits::EMPTY) };
     }
 }
@@ -188,22 +190,23 @@ unsafe impl<T: Send, B: SharedBackend> Send for SlotPointer<'_, T, B> {}
 // SAFETY: as above.
 unsafe impl<T: Send, B: SharedBackend> Sync for SlotPointer<'_, T, B> {}
 
-// SAFETY: the value goes from one thread to another and is never shared (its
-// cell belongs to one side at a time, invariant 1), so `T: Send` is enough, and the
-// accesses to its cell do not race, as `SharedBackend` asks. Neither do those to the
-// cells of the bells, by the contract of `WakerCell::wait`. The rest is the lock.
+// SAFETY: the value moves from one thread to another and is never shared, since its
+// cell belongs to one side at a time (invariant 1). So `T: Send` is enough, and the
+// accesses to its cell do not race, as `SharedBackend` asks. The accesses to the
+// waker cells do not race either, by the contract of `WakerCell::wait`. The rest is
+// the lock.
 unsafe impl<T: Send, B: SharedBackend> Sync for Handoff<T, B> {}
-// SAFETY: its lock and its cells may be sent, as `SharedBackend` promises of a state
-// and of values that are `Send`.
+// SAFETY: its lock and its cells may be sent, as `SharedBackend` promises for a state
+// and for values that are `Send`.
 unsafe impl<T: Send, B: SharedBackend> Send for Handoff<T, B> {}
 
-/// By a shared borrow nobody reaches the value, which moves from one side to the other
-/// as a whole.
+/// A shared borrow gives no access to the value, which moves from one side to the
+/// other as a whole.
 impl<T, B: Backend> RefUnwindSafe for Handoff<T, B> {}
 impl<T, B: Backend> UnwindSafe for Handoff<T, B> {}
 
 impl<T, B: Backend> Handoff<T, B> {
-    /// An empty handoff, over any backend.
+    /// Creates an empty handoff over any backend.
     #[must_use]
     #[inline]
     pub fn new_in() -> Self {
@@ -215,7 +218,7 @@ impl<T, B: Backend> Handoff<T, B> {
         }
     }
 
-    /// The two ends of a handoff on the heap.
+    /// Creates the two halves of a handoff on the heap.
     #[must_use]
     #[inline]
     pub fn pair() -> (RawSender<T, Boxed<B>>, RawReceiver<T, Boxed<B>>) {
@@ -228,8 +231,8 @@ impl<T, B: Backend> Handoff<T, B> {
         )
     }
 
-    /// The two ends of this handoff. What ends of an earlier split left behind
-    /// by being leaked is dropped first.
+    /// Splits this handoff into its two halves. If halves of an earlier split were
+    /// leaked, what they left behind is dropped first.
     #[must_use]
     #[inline]
     pub fn split(&mut self) -> (RawSender<T, InSlot<'_, B>>, RawReceiver<T, InSlot<'_, B>>) {
@@ -242,8 +245,8 @@ impl<T, B: Backend> Handoff<T, B> {
         (RawSender::new(pointer()), RawReceiver::new(pointer()))
     }
 
-    /// Drops what ends that were leaked left behind. Dropping the handoff does
-    /// not: after ends that left there is nothing (invariant 3).
+    /// Drops what leaked halves left behind. Dropping the handoff does not do this.
+    /// Halves that left have left nothing behind (invariant 3).
     #[inline]
     pub fn clear(&mut self) {
         if self.lock.load() != Bits::EMPTY {
@@ -256,7 +259,8 @@ impl<T, B: Backend> Handoff<T, B> {
         let before = self.lock.get_mut(|bits, ()| core::mem::take(bits));
         let value = before.contains(VALUE_SENT).then(|| self.read());
         let sender = before.contains(TX_WAKER_SET).then(|| {
-            // SAFETY: registered and not taken out, and `self` is exclusive.
+            // SAFETY: the waker is registered and has not been taken out, and `self`
+            // is exclusive.
             unsafe { self.tx_waker.take() }
         });
         let receiver = before.contains(RX_WAKER_SET).then(|| {
@@ -266,9 +270,9 @@ impl<T, B: Backend> Handoff<T, B> {
         drop((value, sender, receiver));
     }
 
-    /// A section that decides: puts what `f` answers, takes out both wakers
-    /// (invariant 3), the one of `own` to be dropped, and returns the bits it
-    /// found.
+    /// Completes the waits, in a section: stores the bits that `f` returns, takes out
+    /// both wakers (invariant 3), and returns the bits that it found. The waker of
+    /// `own` is dropped and the other is woken.
     #[cold]
     fn complete(&self, own: Bits, wakes: &mut WakeList, f: impl FnOnce(Bits) -> Bits) -> Bits {
         self.lock.section(wakes, |section| {
@@ -292,7 +296,7 @@ impl<T, B: Backend> Handoff<T, B> {
         })
     }
 
-    /// Names the bits of a handoff, for people.
+    /// Writes the names of the bits of a handoff, for debug output.
     pub fn describe(bits: Bits, f: &mut dyn fmt::Write) -> fmt::Result {
         const NAMES: [(Bits, &str); 6] = [
             (VALUE_SENT, "value"),
@@ -325,12 +329,13 @@ impl<T, B: Backend> Handoff<T, B> {
         });
     }
 
-    /// Moves the value out. The caller has written it and not set `VALUE_SENT`, or
-    /// is the receiver and has seen `VALUE_SENT`; and it does not come back for it.
+    /// Moves the value out, once. The caller has written it and not set `VALUE_SENT`,
+    /// or is the receiver and has seen `VALUE_SENT`.
     #[inline]
     fn read(&self) -> T {
         self.value.with_mut(|cell| {
-            // SAFETY: initialised and the caller's alone (invariant 1).
+            // SAFETY: the value is initialized, and the cell belongs to the caller
+            // (invariant 1).
             let value = unsafe { cell.read() };
             // SAFETY: as above.
             unsafe { value.assume_init() }
@@ -344,9 +349,9 @@ impl<T, B: Backend> fmt::Debug for Handoff<T, B> {
     }
 }
 
-/// The end that gives.
+/// The sending half.
 ///
-/// Dropping it without having given leaves the receiver with nothing to wait for.
+/// Dropping it without sending completes the wait of the receiver, without a value.
 pub struct RawSender<T, P: Storage> {
     handoff: P::Pointer<T>,
 }
@@ -357,11 +362,12 @@ impl<T, P: Storage> RawSender<T, P> {
         Self { handoff }
     }
 
-    /// Gives the value and leaves; without a waiter, one compare-exchange.
+    /// Sends the value and leaves. If the receiver does not wait, this is one
+    /// compare-exchange.
     ///
     /// # Errors
     ///
-    /// The value, where the receiver has closed or left.
+    /// Returns the value if the receiver has closed or left.
     #[inline]
     pub fn send(self, value: T) -> Result<(), T> {
         let this = ManuallyDrop::new(self);
@@ -370,11 +376,11 @@ impl<T, P: Storage> RawSender<T, P> {
             (!bits.intersects(RX_CLOSED | TX_WAKER_SET | RX_WAKER_SET))
                 .then(|| bits | VALUE_SENT | TX_CLOSED)
         }) {
-            // From here on all of it is the receiver's.
+            // From here on the handoff belongs to the receiver.
             Ok(_) => Ok(()),
             Err(bits) if bits.contains(RX_DROPPED) => {
                 let value = this.handoff.read();
-                // SAFETY: the receiver has left, and the sender does so now.
+                // SAFETY: the receiver has left, and the sender leaves now.
                 unsafe { this.handoff.release() };
                 Err(value)
             }
@@ -383,13 +389,14 @@ impl<T, P: Storage> RawSender<T, P> {
         }
     }
 
-    /// Gives what has been written to a receiver that waits: the common case of
-    /// [`send_slow`](Self::send_slow), with one waker and so without a list.
+    /// Sends the value, which has been written, to a receiver that waits. It is the
+    /// common case of [`send_slow`](Self::send_slow): there is one waker, and so no
+    /// list.
     #[inline(never)]
     fn send_waiting(handoff: P::Pointer<T>) -> Result<(), T> {
         let waker = handoff.lock.unlisted(|bits, ()| {
-            // Since they were looked at, the receiver may have closed, left or
-            // taken its waker back.
+            // Since the bits were loaded, the receiver may have closed, left or taken
+            // its waker back.
             if bits.intersects(RX_CLOSED | TX_WAKER_SET) || !bits.contains(RX_WAKER_SET) {
                 return None;
             }
@@ -406,15 +413,15 @@ impl<T, P: Storage> RawSender<T, P> {
         }
     }
 
-    /// Gives what has been written, whatever the bits are.
+    /// Sends the value, which has been written, whatever the bits are.
     #[cold]
     fn send_slow(handoff: P::Pointer<T>) -> Result<(), T> {
         let mut wakes = WakeList::new();
         let mut result = Ok(());
         let before = handoff.complete(TX_WAKER_SET, &mut wakes, |bits| {
             if bits.contains(RX_CLOSED) {
-                // Back out while the sender is still there: once it has left,
-                // the receiver may release the place.
+                // The value is moved out before the sender leaves. Once it has left,
+                // the receiver may release the storage.
                 result = Err(handoff.read());
                 bits | TX_CLOSED
             } else {
@@ -422,42 +429,43 @@ impl<T, P: Storage> RawSender<T, P> {
             }
         });
         if before.contains(RX_DROPPED) {
-            // SAFETY: the receiver had left when the sender did.
+            // SAFETY: the receiver had left when the sender left.
             unsafe { handoff.release() };
         }
         wakes.fire();
         result
     }
 
-    /// Whether the receiver has closed or left: a value given now is refused.
+    /// Returns `true` if the receiver has closed or left. A value sent now is
+    /// refused.
     #[inline]
     pub fn is_closed(&self) -> bool {
         self.handoff.lock.load().contains(RX_CLOSED)
     }
 
-    /// Ready once the receiver has closed or left.
+    /// Polls for the receiver to close or leave.
     pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let bits = self.handoff.lock.load();
         if bits.contains(RX_CLOSED) {
             return Poll::Ready(());
         }
         let Handoff { lock, tx_waker, .. } = &*self.handoff;
-        // SAFETY: the one sender is borrowed exclusively, and `TX_WAKER_SET` is
-        // cleared only by leaving it and by what sets `RX_CLOSED` (invariant 3).
+        // SAFETY: the one sender is borrowed exclusively. `TX_WAKER_SET` is cleared
+        // only by `wait` itself and by what sets `RX_CLOSED` (invariant 3).
         let polled = unsafe { tx_waker.wait(lock, TX_WAKER_SET, RX_CLOSED, bits, cx) };
         polled.map(|_| ())
     }
 
-    /// Discards the waker that [`poll_closed`](Self::poll_closed) has left, if it is
-    /// still there.
+    /// Discards the waker that [`poll_closed`](Self::poll_closed) has registered, if
+    /// it is still there.
     pub fn unregister(&mut self) {
         let Handoff { lock, tx_waker, .. } = &*self.handoff;
-        // SAFETY: the one sender is borrowed exclusively, so nothing else registers;
-        // `TX_WAKER_SET` is this cell's.
+        // SAFETY: the one sender is borrowed exclusively, so nothing else registers
+        // in this cell, and `TX_WAKER_SET` is the bit of this cell.
         drop(unsafe { tx_waker.unregister(lock, TX_WAKER_SET) });
     }
 
-    /// Leaves without having given, where somebody waits.
+    /// Leaves without having sent, if a waker is registered.
     ///
     /// # Safety
     ///
@@ -467,14 +475,14 @@ impl<T, P: Storage> RawSender<T, P> {
         let mut wakes = WakeList::new();
         let before = handoff.complete(TX_WAKER_SET, &mut wakes, |bits| bits | TX_CLOSED);
         if before.contains(RX_DROPPED) {
-            // SAFETY: the receiver had left when the sender did.
+            // SAFETY: the receiver had left when the sender left.
             unsafe { handoff.release() };
         }
         wakes.fire();
     }
 }
 
-/// Leaves without having given.
+/// Leaves without having sent.
 impl<T, P: Storage> Drop for RawSender<T, P> {
     #[inline]
     fn drop(&mut self) {
@@ -482,7 +490,7 @@ impl<T, P: Storage> Drop for RawSender<T, P> {
             (!bits.intersects(RX_DROPPED | TX_WAKER_SET | RX_WAKER_SET)).then(|| bits | TX_CLOSED)
         }) {
             Ok(_) => {}
-            // SAFETY: the receiver has left, and the sender does so now.
+            // SAFETY: the receiver has left, and the sender leaves now.
             Err(bits) if bits.contains(RX_DROPPED) => unsafe { self.handoff.release() },
             // SAFETY: the sender is being dropped.
             Err(_) => unsafe { Self::leave_slow(self.handoff) },
@@ -490,9 +498,9 @@ impl<T, P: Storage> Drop for RawSender<T, P> {
     }
 }
 
-/// The end that takes.
+/// The receiving half.
 ///
-/// Dropping it closes the handoff: a value given later is refused, one given
+/// Dropping it closes the handoff. A value sent later is refused, and a value sent
 /// before is dropped with it.
 pub struct RawReceiver<T, P: Storage> {
     handoff: P::Pointer<T>,
@@ -504,10 +512,10 @@ impl<T, P: Storage> RawReceiver<T, P> {
         Self { handoff }
     }
 
-    /// Takes the value, if it is there: a load, and no read-modify-write.
+    /// Takes the value, if it is there, by a load without a read-modify-write.
     ///
-    /// Ready with `None` where no value will come any more. `this` is emptied
-    /// with the answer, and an empty one is answered `None`.
+    /// Returns `Ready(None)` if no value will come any more. A call that returns
+    /// `Ready` empties `this`, and a call with an empty `this` returns `Ready(None)`.
     #[inline]
     pub fn try_recv(this: &mut Option<Self>) -> Poll<Option<T>> {
         let Some(receiver) = this else {
@@ -521,8 +529,8 @@ impl<T, P: Storage> RawReceiver<T, P> {
         }
     }
 
-    /// As [`try_recv`](Self::try_recv), leaving a waker where there is no
-    /// answer yet.
+    /// Takes the value as [`try_recv`](Self::try_recv) does. If the result is
+    /// `Pending`, it registers the waker.
     #[inline]
     pub fn poll_recv(this: &mut Option<Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let Some(receiver) = this else {
@@ -531,8 +539,9 @@ impl<T, P: Storage> RawReceiver<T, P> {
         let mut bits = receiver.handoff.lock.load();
         if !bits.intersects(COMPLETE) {
             let Handoff { lock, rx_waker, .. } = &*receiver.handoff;
-            // SAFETY: the one receiver is borrowed exclusively, and `RX_WAKER_SET`
-            // is cleared only by leaving it and by what settles (invariant 3).
+            // SAFETY: the one receiver is borrowed exclusively. `RX_WAKER_SET` is
+            // cleared only by `wait` itself and by what completes the handoff
+            // (invariant 3).
             match unsafe { rx_waker.wait(lock, RX_WAKER_SET, COMPLETE, bits, cx) } {
                 Poll::Ready(complete) => bits = complete,
                 Poll::Pending => return Poll::Pending,
@@ -541,8 +550,8 @@ impl<T, P: Storage> RawReceiver<T, P> {
         Self::complete_recv(this, bits)
     }
 
-    /// Takes nothing new from now on: a value given later is refused, one
-    /// given before is still there to be taken.
+    /// Closes the handoff. A value sent later is refused, and a value sent before can
+    /// still be taken.
     pub fn close(&self) {
         let unwaited = self.handoff.lock.update(|bits| {
             (!bits.intersects(TX_WAKER_SET | RX_WAKER_SET)).then(|| bits | RX_CLOSED)
@@ -555,12 +564,12 @@ impl<T, P: Storage> RawReceiver<T, P> {
         }
     }
 
-    /// Whether a value is there to be taken.
+    /// Returns `true` if there is a value to take.
     pub fn is_full(&self) -> bool {
         self.handoff.lock.load().contains(VALUE_SENT)
     }
 
-    /// Answers a settled take and lets go of the end.
+    /// Returns what a complete handoff holds, and leaves.
     #[inline]
     fn complete_recv(this: &mut Option<Self>, bits: Bits) -> Poll<Option<T>> {
         let Some(receiver) = this.take() else {
@@ -576,25 +585,25 @@ impl<T, P: Storage> RawReceiver<T, P> {
         }
     }
 
-    /// Drops the end, where it was closed and the sender is still there.
+    /// Drops the half, if it is closed and the sender has not left.
     #[cold]
     fn leave_closed(self) {}
 
-    /// Takes the value if there is one, and releases the place.
+    /// Takes the value if there is one, and releases the storage.
     ///
     /// # Safety
     ///
-    /// `bits` have been seen in this handoff and contain `TX_CLOSED`; the
-    /// receiver does not use its pointer again.
+    /// `bits` have been seen in this handoff and contain `TX_CLOSED`. The receiver
+    /// does not use its pointer again.
     #[inline]
     unsafe fn finish(handoff: P::Pointer<T>, bits: Bits) -> Option<T> {
         let value = bits.contains(VALUE_SENT).then(|| handoff.read());
-        // SAFETY: the sender has left, and the receiver does so now.
+        // SAFETY: the sender has left, and the receiver leaves now.
         unsafe { handoff.release() };
         value
     }
 
-    /// Closes and leaves, where somebody waits.
+    /// Closes and leaves, if a waker is registered.
     ///
     /// # Safety
     ///
@@ -606,7 +615,7 @@ impl<T, P: Storage> RawReceiver<T, P> {
             bits | RX_CLOSED | RX_DROPPED
         });
         if before.contains(TX_CLOSED) {
-            // SAFETY: the sender had left when the receiver did.
+            // SAFETY: the sender had left when the receiver left.
             drop(unsafe { Self::finish(handoff, before) });
         }
         wakes.fire();
@@ -623,7 +632,7 @@ impl<T, P: Storage> Drop for RawReceiver<T, P> {
         }) {
             Ok(_) => {}
             Err(bits) if bits.contains(TX_CLOSED) => {
-                // SAFETY: the sender has left, and the receiver does so now.
+                // SAFETY: the sender has left, and the receiver leaves now.
                 drop(unsafe { Self::finish(self.handoff, bits) });
             }
             // SAFETY: the receiver is being dropped.

@@ -1,7 +1,7 @@
 //! The holders of a lock or of permits, for debug output.
 //!
-//! They are listed with the feature `locations`. Without it, the list takes no room and
-//! no time.
+//! They are recorded with the feature `locations`. Without it, the list takes no
+//! memory and no time.
 
 use core::fmt;
 #[cfg(feature = "locations")]
@@ -14,17 +14,17 @@ use crate::protocol::CallerLocation;
 #[cfg(feature = "locations")]
 use crate::protocol::{Bits, StateLock, Waiter, Waiters};
 
-/// The holders of a lock or of permits, with the locations at which they acquired it: a
-/// list for people, which decides nothing.
+/// The holders of a lock or of permits, with the locations at which they acquired it.
+/// The list is for debug output and decides nothing.
 pub(crate) struct Holders<B: Backend> {
-    /// Holders are listed as waiters that are never notified.
+    /// Each holder is listed as a waiter that is never notified.
     #[cfg(feature = "locations")]
     lock: StateLock<Waiters<()>, B>,
     #[cfg(not(feature = "locations"))]
     backend: core::marker::PhantomData<fn() -> B>,
 }
 
-/// An entry among the holders, from `enter` to `leave`.
+/// An entry in the list, from `enter` to `leave`.
 #[derive(Debug, Default)]
 pub(crate) struct Holder {
     #[cfg(feature = "locations")]
@@ -88,7 +88,8 @@ impl<B: Backend> Holders<B> {
         let _ = holder;
     }
 
-    /// Returns where each holder acquired what it holds, in that order.
+    /// Returns the location at which each holder acquired what it holds, the oldest
+    /// first.
     #[cfg(feature = "locations")]
     pub(crate) fn locations(&self) -> alloc::vec::Vec<&'static Location<'static>> {
         self.lock.with(|section| section.state.locations())

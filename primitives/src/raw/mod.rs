@@ -1,4 +1,4 @@
-//! What several primitives share, and what one builds a primitive of one's own on.
+//! What several primitives share, and what primitives can be built on.
 //!
 //! | item | |
 //! | --- | --- |
@@ -8,11 +8,12 @@
 //! | [`Witness`] | accesses to memory that a checker watches |
 //! | [`Exclusive`] | a value that is `Sync` because it is only borrowed exclusively |
 //!
-//! The permits, guards and holders of the locks are here too, and are private.
+//! The permits, guards and holders of the locks are in this module too, and are
+//! private.
 
 #![allow(
     unsafe_code,
-    reason = "the one place of the crate that may: every block says why it is sound"
+    reason = "unsafe code is allowed here, and each block says why it is sound"
 )]
 
 mod exclusive;

@@ -8,40 +8,40 @@
 //! ```
 //!
 //! A mode is a pointer to the value, and has the auto traits and the variance of the
-//! reference that it stands for. It says nothing of the permits: those are the guard's.
+//! reference that it stands for. It does not hold the permits: the guard does.
 
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-/// A mode in which a lock is held, and the pointer to the value that goes with it.
+/// A mode in which a lock is held, with its pointer to the value.
 pub(crate) trait Mode {
-    /// What the guard reaches.
+    /// The type that the guard gives access to.
     type Value: ?Sized;
 
-    /// Whether it is all permits.
+    /// Whether the mode takes all permits.
     const EXCLUSIVE: bool = false;
 
-    /// Returns how many of `all` permits it is.
+    /// Returns the number of permits of the mode, out of `all`.
     fn permits(all: usize) -> usize;
 
-    /// A pointer in this mode, which says nothing of the permits.
+    /// Creates a pointer in this mode, without permits.
     fn new(value: NonNull<Self::Value>) -> Self;
 
     /// Returns the pointer.
     fn value(&self) -> NonNull<Self::Value>;
 }
 
-/// One permit: a `&V`, beside others.
+/// One permit: a `&V`, beside other holders.
 pub(crate) struct Shared<V: ?Sized>(NonNull<V>);
 
-/// More than half of the permits, of which there is one holder: a `&V` that can
+/// More than half of the permits, which one holder has at a time: a `&V` that can
 /// become a `&mut V`.
 pub(crate) struct Upgradable<V: ?Sized>(Shared<V>, PhantomData<Exclusive<V>>);
 
 /// All permits: a `&mut V`.
 pub(crate) struct Exclusive<V: ?Sized>(NonNull<V>, PhantomData<(*mut V, NotUnwindSafe)>);
 
-/// As every `&mut`.
+/// Not unwind safe, as every `&mut`.
 type NotUnwindSafe = &'static mut ();
 
 // SAFETY: it stands for a `&V`, which is `Send` if `V` is `Sync`.
@@ -50,7 +50,7 @@ unsafe impl<V: ?Sized + Sync> Send for Shared<V> {}
 unsafe impl<V: ?Sized + Sync> Sync for Shared<V> {}
 // SAFETY: it stands for a `&mut V`.
 unsafe impl<V: ?Sized + Send> Send for Exclusive<V> {}
-// SAFETY: it stands for a `&mut V`, which gives by shared borrow a `&V`.
+// SAFETY: it stands for a `&mut V`, of which a shared borrow gives a `&V`.
 unsafe impl<V: ?Sized + Sync> Sync for Exclusive<V> {}
 
 impl<V: ?Sized> Mode for Shared<V> {

@@ -1,26 +1,25 @@
-//! One value, settled once and then shared: the core of a cell that is written
-//! once.
+//! A value that is set once and then shared: the core of `OnceCell` and `SetOnce`.
 //!
-//! The value stands in a cell beside the lock, and one bit says whose it is:
+//! The value is in a cell beside the lock, and one bit says how the cell may be used:
 //!
 //! ```text
-//!                 set: INITIALIZED, everybody is called
-//!   ┌──────────┐  ────────────────────────────────────▶  ┌─────────────────┐
-//!   │ empty│                                         │ everybody's, by │
-//!   │          │  ◀────────────────────────────────────  │ shared borrow   │
-//!   └──────────┘      take: by exclusive borrow          └─────────────────┘
+//!              set: INITIALIZED, all waiters are notified
+//!   ┌───────┐ ────────────────────────────────────────────▶ ┌───────────────────┐
+//!   │ empty │                                               │ shared, read only │
+//!   └───────┘ ◀──────────────────────────────────────────── └───────────────────┘
+//!              take: by exclusive borrow
 //! ```
 //!
 //! Invariants:
 //!
-//! 1. Until `INITIALIZED`, only the section that sets it touches the cell; from
-//!    then on it is only read, or used by exclusive borrow. No section of a
-//!    primitive's own can change the bit: what it does to it is not kept. An
-//!    `update` keeps it as its closure was given it, and stores nothing if the
-//!    bits are others by then.
-//! 2. `INITIALIZED` comes in the section in which everybody who waits is called,
-//!    and nobody queues afterwards. So calling everybody again, round after
-//!    round, finds only those who were called then.
+//! 1. Before `INITIALIZED`, only the section that sets it accesses the cell. After
+//!    it, the cell is only read, or accessed by exclusive borrow. No section of a
+//!    primitive can change the bit: a change to it is not kept. An `update` keeps the
+//!    bit as its closure was given it, and stores nothing if the bits have changed by
+//!    then.
+//! 2. `INITIALIZED` is set in the section in which all waiters are notified, and no
+//!    waiter queues afterwards. So each further round of notifying all waiters finds
+//!    only those that were notified then.
 
 use core::fmt;
 use core::mem::MaybeUninit;
@@ -33,10 +32,10 @@ use crate::protocol::{
     Bits, Registered, Registration, Section, StateLock, Waiter, Waiters, WakeList,
 };
 
-/// A place for a value that is settled once, and for those who wait for it.
+/// Holds a value that is set once, and the waiters for it.
 ///
-/// `S` is who can wait ([`Queues`]): a queue for the value alone, or one for
-/// something of the primitive's own too.
+/// `S` is the state of the waiters ([`Queues`]): a queue for the value alone, or more
+/// queues of the primitive.
 ///
 /// # Examples
 ///
@@ -60,22 +59,23 @@ pub struct OnceSlot<T, S, B: Backend = DefaultBackend> {
     value: B::Cell<MaybeUninit<T>>,
 }
 
-/// The bit that says that the value is there. The bits above it are the
-/// primitive's.
+/// The bit that says that the value is set. The bits above it belong to the
+/// primitive.
 pub const INITIALIZED: Bits = Bits::new(1);
 
-/// Who waits beside a value.
+/// The waiters of a once slot.
 pub trait Queues {
-    /// Those who wait for the value, and for nothing else.
+    /// Returns the queue of those that wait for the value and for nothing else.
     fn waits(&mut self) -> &mut Waiters<()>;
 
-    /// Calls everybody who is queued and takes out the wakers of those who have
-    /// been called, as many as fit; answers whether there are more.
+    /// Notifies all waiters and takes out the wakers of notified waiters, as many as
+    /// fit into the list. Returns `true` if there are more.
     fn wake_all(&mut self, wakes: &mut WakeList) -> bool;
 }
 
 impl<D: Copy> Waiters<D> {
-    /// As [`Queues::wake_all`], for a queue that nobody joins any more.
+    /// Notifies all waiters, as [`Queues::wake_all`] does. No waiter may queue
+    /// afterwards.
     pub fn wake_all(&mut self, wakes: &mut WakeList) -> bool {
         let generation = self.notify_all();
         self.wake_notified(generation, wakes)
@@ -94,7 +94,7 @@ impl Queues for Waiters<()> {
 
 impl<T, S> OnceSlot<T, S> {
     const_unless_loom! {
-        /// A place without a value, in a constant.
+        /// Creates a slot without a value, in a constant.
         #[must_use]
         pub const fn const_new(state: S) -> Self {
             Self {
@@ -103,7 +103,7 @@ impl<T, S> OnceSlot<T, S> {
             }
         }
 
-        /// A place with its value, in a constant.
+        /// Creates a slot with its value, in a constant.
         #[must_use]
         pub const fn const_new_with(value: T, state: S) -> Self {
             Self {
@@ -115,7 +115,7 @@ impl<T, S> OnceSlot<T, S> {
 }
 
 impl<T, S, B: Backend> OnceSlot<T, S, B> {
-    /// A place without a value, over any backend.
+    /// Creates a slot without a value, over any backend.
     pub fn new_in(state: S) -> Self {
         Self {
             lock: StateLock::new_in(Bits::EMPTY, state),
@@ -123,7 +123,7 @@ impl<T, S, B: Backend> OnceSlot<T, S, B> {
         }
     }
 
-    /// A place with its value, over any backend.
+    /// Creates a slot with its value, over any backend.
     pub fn new_with_in(value: T, state: S) -> Self {
         Self {
             lock: StateLock::new_in(INITIALIZED, state),
@@ -131,19 +131,19 @@ impl<T, S, B: Backend> OnceSlot<T, S, B> {
         }
     }
 
-    /// Whether the value is there.
+    /// Returns `true` if the value is set.
     #[inline]
     pub fn is_initialized(&self) -> bool {
         self.lock.load().contains(INITIALIZED)
     }
 
-    /// The value, if it is there: a load, and no read-modify-write.
+    /// Returns the value if it is set, by a load without a read-modify-write.
     #[inline]
     pub fn get(&self) -> Option<&T> {
         self.is_initialized().then(|| self.value())
     }
 
-    /// The value by exclusive borrow, if it is there.
+    /// Returns a mutable reference to the value, if it is set.
     pub fn get_mut(&mut self) -> Option<&mut T> {
         if !self.lock.get_mut(|bits, _| bits.contains(INITIALIZED)) {
             return None;
@@ -156,8 +156,8 @@ impl<T, S, B: Backend> OnceSlot<T, S, B> {
         }))
     }
 
-    /// Takes the value out, if it is there, and leaves the place as new: with
-    /// the given state, and without what leaked futures left in it.
+    /// Takes the value out, if it is set. The slot is then as new, with the given
+    /// state and without what leaked futures left in it.
     pub fn take(&mut self, state: S) -> Option<T> {
         let (initialized, left) = self.lock.get_mut(|bits, old| {
             let initialized = bits.contains(INITIALIZED);
@@ -166,8 +166,8 @@ impl<T, S, B: Backend> OnceSlot<T, S, B> {
         });
         let value = initialized.then(|| {
             self.value.with_mut(|cell| {
-                // SAFETY: by exclusive borrow, and nothing reads the value
-                // again: the bits no longer speak of it.
+                // SAFETY: the cell is borrowed exclusively. The value is not read
+                // again, since the bits no longer say that it is there.
                 let value = unsafe { cell.read() };
                 // SAFETY: `INITIALIZED` was set.
                 unsafe { value.assume_init() }
@@ -177,36 +177,37 @@ impl<T, S, B: Backend> OnceSlot<T, S, B> {
         value
     }
 
-    /// The bits, as the last completed section left them.
+    /// Returns the bits, as the last completed section left them.
     #[inline]
     pub fn load(&self) -> Bits {
         self.lock.load()
     }
 
-    /// A section that needs only the bits, as [`StateLock::update`]: it may run `f`
-    /// again, and cannot change [`INITIALIZED`].
+    /// Runs a section that needs only the bits, as [`StateLock::update`] does. It may
+    /// run `f` again, and cannot change [`INITIALIZED`].
     ///
     /// # Errors
     ///
-    /// The bits for which `f` answered `None`.
+    /// Returns the bits for which `f` returned `None`.
     #[inline]
     pub fn update(&self, mut f: impl FnMut(Bits) -> Option<Bits>) -> Result<Bits, Bits> {
         self.lock.update(|bits| Some(kept(bits, f(bits)?)))
     }
 
-    /// A section that needs the state, as [`StateLock::with`].
+    /// Runs a section that needs the state, as [`StateLock::with`] does.
     #[inline]
     pub fn with<R>(&self, f: impl FnOnce(Section<'_, S>) -> R) -> R {
         self.lock.with(|section| guarded(section, f))
     }
 
-    /// A consumer's section, as [`StateLock::poll`]; ready with the value where
-    /// `f` answers `None`, and otherwise with what it answers.
+    /// Runs a section of a consumer, as [`StateLock::poll`] does. If `f` returns
+    /// `Ok(None)`, the poll is ready with the value. If it returns `Ok(Some(..))`,
+    /// the poll is ready with that.
     ///
     /// # Panics
     ///
-    /// As [`StateLock::poll`]; and where `f` answers `None` in a section in
-    /// which the value is not there.
+    /// Panics as [`StateLock::poll`] does, and if `f` returns `Ok(None)` in a section
+    /// in which the value is not set.
     #[inline]
     pub fn poll<R>(
         &self,
@@ -226,29 +227,30 @@ impl<T, S, B: Backend> OnceSlot<T, S, B> {
         })
     }
 
-    /// The value. `INITIALIZED` has been seen.
+    /// Returns the value. The caller has seen `INITIALIZED`.
     #[inline]
     fn value(&self) -> &T {
         self.value.with(|cell| {
             // SAFETY: `Cell` lends the pointer for as long as the cell is borrowed,
-            // as `self` is. Since `INITIALIZED` the cell is only read (invariant 1), by
-            // several threads perhaps, which may (`SharedBackend`), since `T` is
-            // `Sync` where `self` is. A thread that has seen the bit sees what was
+            // as `self` is. Since `INITIALIZED` the cell is only read (invariant 1).
+            // Several threads may read it at once (`SharedBackend`), since `T` is
+            // `Sync` if `self` is. A thread that has seen the bit sees what was
             // written before it.
             let cell = unsafe { &*cell };
-            // SAFETY: as above, it has been written.
+            // SAFETY: as above, the value has been written.
             unsafe { cell.assume_init_ref() }
         })
     }
 }
 
 impl<T, S: Queues, B: Backend> OnceSlot<T, S, B> {
-    /// Settles the value and wakes everybody, unless it is settled or `flags`
-    /// refuses the bits; what it answers are the primitive's bits from then on.
+    /// Sets the value and wakes all waiters, unless the value is set or `flags`
+    /// returns `None` for the bits. The bits that `flags` returns become the bits of
+    /// the primitive.
     ///
     /// # Errors
     ///
-    /// The value, and the bits that were found.
+    /// Returns `value` and the bits that were found.
     pub fn set(&self, value: T, flags: impl FnOnce(Bits) -> Option<Bits>) -> Result<&T, (T, Bits)> {
         let mut given = Some((value, flags));
         let mut refused = None;
@@ -265,7 +267,7 @@ impl<T, S: Queues, B: Backend> OnceSlot<T, S, B> {
                 };
                 self.value.with_mut(|cell| {
                     // SAFETY: `INITIALIZED` is not set, and sections exclude one
-                    // another, so nobody else touches the cell (invariant 1).
+                    // another, so nothing else accesses the cell (invariant 1).
                     unsafe { cell.write(MaybeUninit::new(value)) }
                 });
                 *section.bits = flags | INITIALIZED;
@@ -278,8 +280,8 @@ impl<T, S: Queues, B: Backend> OnceSlot<T, S, B> {
         }
     }
 
-    /// Waits for the value, with a place in the queue that `waiter` remembers, as
-    /// one that began at `location`.
+    /// Polls for the value. If it is not set, the wait that began at `location`
+    /// queues, and its place is stored in `waiter`.
     #[inline]
     pub fn poll_wait(
         &self,
@@ -307,7 +309,7 @@ impl<T, S: Queues, B: Backend> OnceSlot<T, S, B> {
             .map(|()| self.value())
     }
 
-    /// Where each who waits for the value began to.
+    /// Returns the location at which each waiter for the value began to wait.
     #[cfg(feature = "locations")]
     pub(crate) fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
         self.lock.with(|section| section.state.waits().locations())
@@ -323,7 +325,7 @@ impl<T, S: Queues, B: Backend> OnceSlot<T, S, B> {
     }
 }
 
-/// New bits, with `INITIALIZED` as it was (invariant 1).
+/// Returns the bits `after`, with `INITIALIZED` as in `before` (invariant 1).
 #[inline]
 const fn kept(before: Bits, after: Bits) -> Bits {
     match before.contains(INITIALIZED) {
@@ -332,8 +334,8 @@ const fn kept(before: Bits, after: Bits) -> Bits {
     }
 }
 
-/// Runs a primitive's own section on a copy of the bits, so that a panic in it
-/// does not get past [`kept`] either.
+/// Runs a section of a primitive on a copy of the bits, so that [`kept`] applies even
+/// if the section panics.
 #[inline]
 fn guarded<S, R>(section: Section<'_, S>, f: impl FnOnce(Section<'_, S>) -> R) -> R {
     let Section { bits, state, wakes } = section;
@@ -347,12 +349,12 @@ fn guarded<S, R>(section: Section<'_, S>, f: impl FnOnce(Section<'_, S>) -> R) -
     result
 }
 
-/// Drops the value, if it is there.
+/// Drops the value, if it is set.
 impl<T, S, B: Backend> Drop for OnceSlot<T, S, B> {
     fn drop(&mut self) {
         if core::mem::needs_drop::<T>() && self.lock.get_mut(|bits, _| bits.contains(INITIALIZED)) {
             self.value.with_mut(|cell| {
-                // SAFETY: by exclusive borrow, for the last time.
+                // SAFETY: the cell is borrowed exclusively, for the last time.
                 let cell = unsafe { &mut *cell };
                 // SAFETY: `INITIALIZED` is set, so the value has been written.
                 unsafe { cell.assume_init_drop() };
@@ -361,15 +363,15 @@ impl<T, S, B: Backend> Drop for OnceSlot<T, S, B> {
     }
 }
 
-// SAFETY: threads that share it share the value (`T: Sync`), and one can settle
-// what another drops (`T: Send`). The accesses to the cell do not race (invariant 1),
-// so several threads may use it (`SharedBackend`). The rest stands under the lock.
+// SAFETY: threads that share the slot share the value (`T: Sync`), and one thread can
+// set what another drops (`T: Send`). The accesses to the cell do not race (invariant
+// 1), so several threads may use it (`SharedBackend`). The rest is under the lock.
 unsafe impl<T: Send + Sync, S: Send, B: SharedBackend> Sync for OnceSlot<T, S, B> {}
-// SAFETY: its lock and its cell may be sent, as `SharedBackend` promises of a state
+// SAFETY: its lock and its cell may be sent, as `SharedBackend` promises for a state
 // and a value that are `Send`.
 unsafe impl<T: Send, S: Send, B: SharedBackend> Send for OnceSlot<T, S, B> {}
 
-/// A shared borrow gives a `&T`, and takes a `T`, as a whole.
+/// A shared borrow gives a `&T`, and takes a `T` as a whole.
 impl<T: RefUnwindSafe + UnwindSafe, S, B: Backend> RefUnwindSafe for OnceSlot<T, S, B> {}
 impl<T: UnwindSafe, S, B: Backend> UnwindSafe for OnceSlot<T, S, B> {}
 

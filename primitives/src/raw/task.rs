@@ -1,4 +1,4 @@
-//! A task: a future, its outcome and the waker that waits for that, under one lock.
+//! A task: a future, its outcome and the waker of its join handle, under one lock.
 //!
 //! ```text
 //!            wake                  run              the poll is ready, panics, or finds
@@ -10,26 +10,27 @@
 //!       cancel: RUNNING without a poll, from idle and from SCHEDULED ────────────┘
 //!
 //!   CANCELLED:  the next run drops the future instead of polling it.
-//!   JOIN_WAITS: the waker of the join end is registered.  JOIN_LEFT: that end is gone.
-//!   OWNED:      the executor's reference is one of those counted.
-//!   The rest of the bits counts the references: wakers, handles, runnables.
+//!   JOIN_WAITS: the waker of the join handle is registered.  JOIN_LEFT: it is gone.
+//!   OWNED:      the reference of the executor is among those counted.
+//!   The other bits count the references: wakers, handles, runnables.
 //! ```
 //!
 //! Invariants:
 //!
-//! 1. `RUNNING` is one thread's at a time, and until `COMPLETED` the cell is that
-//!    thread's. From `COMPLETED` on the cell is the join end's, or, where that had
-//!    left, the thread's that set it. `COMPLETED` is for good.
-//! 2. `SCHEDULED` without `RUNNING` says that there is one [`Runnable`]; with it,
-//!    that the thread that runs the task makes one when the poll ends. So a wake
-//!    during a poll, or several, is one further poll, and one after `COMPLETED` none.
-//! 3. The future is dropped where `RUNNING` is held, before `COMPLETED` is set; hence
-//!    once, never while it is polled, and never by a waker. A future that panics is
-//!    dropped while that panic unwinds.
-//! 4. The last reference that is given up frees the memory, in which nothing is left
-//!    to be dropped. Before that a task that is not done, and that nothing can wake
-//!    or join any more, is scheduled once more, aborted, so that its executor
-//!    drops it.
+//! 1. At most one thread has set `RUNNING`, and before `COMPLETED` the cell belongs
+//!    to that thread. After `COMPLETED` it belongs to the join handle or, if that had
+//!    left, to the thread that set `COMPLETED`. `COMPLETED` is never cleared.
+//! 2. `SCHEDULED` without `RUNNING` says that there is one [`Runnable`]. `SCHEDULED`
+//!    with `RUNNING` says that the running thread makes one when the poll ends. So
+//!    any number of wakes during a poll lead to one further poll, and a wake after
+//!    `COMPLETED` leads to none.
+//! 3. The future is dropped by the thread that has set `RUNNING`, before `COMPLETED`
+//!    is set. So it is dropped once, never while it is polled, and never by a waker.
+//!    A future that panics is dropped while that panic unwinds.
+//! 4. The last reference to be released frees the memory, in which nothing is left to
+//!    drop. If a task is not completed and nothing can wake or join it any more, it
+//!    is cancelled and scheduled once more before that, so that its executor drops
+//!    it.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -61,12 +62,12 @@ const JOIN_WAITS: Bits = Bits::new(1 << 5);
 const OWNED: Bits = Bits::new(1 << 6);
 const REFERENCE: usize = 1 << 7;
 
-/// The references that are counted in the bits.
+/// Returns the number of references that the bits count.
 const fn references(bits: Bits) -> usize {
     bits.get() / REFERENCE
 }
 
-/// With one reference more. A count past the end aborts, as `Arc` does.
+/// Adds a reference. If the count overflows, the process aborts, as with `Arc`.
 fn add_reference(bits: Bits) -> Bits {
     if references(bits) >= Bits::MAX / REFERENCE / 2 {
         std::process::abort();
@@ -74,28 +75,29 @@ fn add_reference(bits: Bits) -> Bits {
     Bits::new(bits.get() + REFERENCE)
 }
 
-/// With one reference less.
+/// Removes a reference.
 const fn remove_reference(bits: Bits) -> Bits {
     Bits::new(bits.get() - REFERENCE)
 }
 
-/// Whether nothing is left that could wake, abort or join, given how many references
-/// there are.
+/// Returns `true` if nothing is left that could wake, abort or join the task, given
+/// the number of references.
 const fn is_orphan(bits: Bits, references: usize) -> bool {
     references == bits.contains(OWNED) as usize
 }
 
-/// What a task asks of its executor.
+/// What a task needs of its executor.
 pub trait Schedule<B: Backend = DefaultBackend>: Send + Sync + 'static {
-    /// Takes a task that has been woken to where it will be run. It is called on
-    /// whatever thread wakes, outside every lock of the task.
+    /// Takes a task that has been woken to the queue from which it will run. It is
+    /// called on the thread that wakes, outside every lock of the task.
     fn schedule(&self, task: Runnable<B>);
 
-    /// Learns that a task was aborted while it waits for its turn. It is called on
-    /// whatever thread aborts, outside every lock of the task.
+    /// Is told that a task has been aborted while it waits in a queue. It is called
+    /// on the thread that aborts, outside every lock of the task.
     ///
-    /// Such a task is dropped when its turn comes. An executor on which turns are long
-    /// in coming can [drop it now](Aborted::cancel); by default nothing is done.
+    /// Such a task is dropped when it is run. An executor in which a task may wait
+    /// long for that can [drop its future now](Aborted::cancel). The default does
+    /// nothing.
     fn aborted(&self, task: Aborted<'_, B>) {
         let _ = task;
     }
@@ -104,23 +106,24 @@ pub trait Schedule<B: Backend = DefaultBackend>: Send + Sync + 'static {
 /// Why a task has no output.
 #[derive(Debug)]
 pub enum Failure {
-    /// It was aborted, or dropped by its executor.
+    /// The task was aborted, or dropped by its executor.
     Cancelled,
-    /// It panicked, or the destructor of its future did.
+    /// The task panicked, or the destructor of its future did.
     Panicked(Box<dyn Any + Send>),
 }
 
-/// What becomes of a task.
+/// The output of a task, or the reason why there is none.
 pub type Outcome<T> = Result<T, Failure>;
 
-/// What people and executors know a task by.
+/// What identifies a task, for people and executors.
 #[derive(Clone, Debug)]
 pub struct Metadata {
-    /// A number of its own.
+    /// A number that no other task has.
     pub id: u64,
-    /// Where it was spawned.
+    /// The location at which the task was spawned.
     pub location: &'static Location<'static>,
-    /// How it was called, if it was. Few are, so the place for it is small.
+    /// The name of the task, if it has one. Few tasks have one, so its field is
+    /// small.
     pub name: Option<Arc<Name>>,
 }
 
@@ -138,27 +141,28 @@ struct Header<B: Backend> {
     lock: StateLock<(), B>,
     vtable: &'static VTable<B>,
     join: WakerCell<B>,
-    /// The only thread that may touch the future, or zero.
+    /// The only thread that may access the future, or zero.
     thread: u64,
-    /// The executor's, for whatever it needs.
+    /// For the executor to use.
     key: AtomicUsize,
     metadata: Metadata,
 }
 
 #[repr(C)]
 struct Task<F: Future, S, B: Backend> {
-    /// First, so that a pointer to the task is one to its header.
+    /// The first field, so that a pointer to the task is a pointer to its header.
     header: Header<B>,
     scheduler: S,
-    /// Nothing in it is dropped with the task (invariant 4).
+    /// Nothing in the cell is dropped with the task (invariant 4).
     stage: B::Cell<ManuallyDrop<Stage<F>>>,
 }
 
-/// What is done to a task without knowing its types.
+/// The operations on a task that need its types.
 struct VTable<B: Backend> {
     schedule: unsafe fn(NonNull<Header<B>>, Runnable<B>),
     aborted: unsafe fn(NonNull<Header<B>>, Aborted<'_, B>),
-    /// Polls, and returns whether there is an outcome now: the future is gone then.
+    /// Polls the future. Returns `true` if there is an outcome now, and the future is
+    /// then gone.
     poll: unsafe fn(NonNull<Header<B>>, &mut Context<'_>) -> bool,
     cancel: unsafe fn(NonNull<Header<B>>),
     /// Moves the outcome out, to a place for a `MaybeUninit<Outcome<T>>`.
@@ -167,67 +171,69 @@ struct VTable<B: Backend> {
     free: unsafe fn(NonNull<Header<B>>),
 }
 
-/// One reference in a task.
+/// A counted reference to a task.
 struct Reference<B: Backend>(NonNull<Header<B>>);
 
-// SAFETY: a reference reaches the lock, the join waker under it, the metadata,
-// and the scheduler, which is `Send + Sync`. The future is reached by `run` and
-// `cancel` only, on the one thread that may where it is not `Send`; the output by
-// the join end, which is `Send` only if the output is.
+// SAFETY: a reference reaches the lock, the join waker under it, the metadata, and
+// the scheduler, which is `Send + Sync`. The future is reached by `run` and `cancel`
+// only, and if it is not `Send`, on its one thread only. The output is reached by the
+// join handle, which is `Send` only if the output is.
 unsafe impl<B: SharedBackend> Send for Reference<B> {}
 // SAFETY: as above.
 unsafe impl<B: SharedBackend> Sync for Reference<B> {}
 
 /// A task that is to be run, once.
 ///
-/// Dropped, it is forgotten: its future is not dropped, since that is for the
-/// executor to do, which [cancels](Owned::cancel) what it has.
+/// Dropping it does not drop the future of the task. The executor does that: it
+/// [cancels](Owned::cancel) its tasks.
 pub struct Runnable<B: Backend = DefaultBackend>(Reference<B>);
 
-/// The executor's reference in a task, by which it finds those that wait.
+/// The reference of the executor to a task, with which it finds the tasks that wait.
 pub struct Owned<B: Backend = DefaultBackend>(ManuallyDrop<Reference<B>>);
 
-/// The end that takes the outcome.
+/// The handle that takes the outcome.
 ///
-/// Dropping it leaves the task running, and its output is dropped when it is
-/// there.
+/// Dropping it leaves the task running. The output is then dropped when the task
+/// completes.
 pub struct Join<T, B: Backend = DefaultBackend> {
     reference: Reference<B>,
     output: PhantomData<T>,
 }
 
-/// A task that was aborted while it waits for its turn, as its
+/// A task that has been aborted while it waits in a queue, as its
 /// [scheduler](Schedule::aborted) sees it.
 pub struct Aborted<'a, B: Backend = DefaultBackend>(&'a Reference<B>);
 
 /// A reference with which a task can be aborted.
 pub struct Abort<B: Backend = DefaultBackend>(Reference<B>);
 
-// SAFETY: the output goes from one thread to another and is never shared.
+// SAFETY: the output moves from one thread to another and is never shared.
 unsafe impl<T: Send, B: SharedBackend> Send for Join<T, B> {}
-// SAFETY: a shared end does not reach the output.
+// SAFETY: a shared handle does not reach the output.
 unsafe impl<T: Send, B: SharedBackend> Sync for Join<T, B> {}
 impl<T, B: Backend> Unpin for Join<T, B> {}
-/// A panic of the task is its outcome, and an output comes out whole. A shared borrow
-/// reaches none.
+/// A panic of the task is its outcome, and an output comes out as a whole. A shared
+/// borrow reaches neither.
 impl<T, B: Backend> UnwindSafe for Join<T, B> {}
 impl<T, B: Backend> RefUnwindSafe for Join<T, B> {}
 
-/// What is left to do after a run.
+/// What a run of a task ended with.
 #[derive(Debug)]
 #[must_use = "a task that was woken during its poll has to be run again"]
 pub enum RunResult<B: Backend = DefaultBackend> {
     /// The task waits for a wake.
     Pending,
-    /// It was woken during the poll: the executor puts it last.
+    /// The task was woken during the poll. The executor puts it at the end of its
+    /// queue.
     Woken(Runnable<B>),
-    /// It is done; the [key](Runnable::key) it had.
+    /// The task is completed. This is the [key](Runnable::key) that it had.
     Completed(usize),
 }
 
-/// Creates a task, and its ends.
+/// Creates a task, with its references.
 ///
-/// It is [scheduled](Runnable) already: the runnable goes into a queue.
+/// The task is [scheduled](Runnable) already: the executor puts the runnable into a
+/// queue.
 pub fn task<F, S, B>(
     future: F,
     scheduler: S,
@@ -242,7 +248,7 @@ where
     Task::make(future, scheduler, metadata, 0)
 }
 
-/// Creates a task that only this thread can run and cancel, for futures that are not
+/// Creates a task that only this thread can run and cancel, for a future that is not
 /// `Send`.
 pub fn local_task<F, S, B>(
     future: F,
@@ -258,7 +264,8 @@ where
     Task::make(future, scheduler, metadata, this_thread())
 }
 
-/// The number of this thread: never zero, and never that of another.
+/// Returns the number of this thread, which is not zero and which no other thread
+/// has.
 fn this_thread() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     thread_local! {
@@ -307,7 +314,8 @@ where
             scheduler,
             stage: B::Cell::new(ManuallyDrop::new(Stage::Future(future))),
         });
-        // Of the task, not of its header: the pointer is for all of it.
+        // The pointer is cast from one to the whole task, so that it may access all
+        // of the task and not only the header.
         let header = NonNull::from(Box::leak(task)).cast();
         let join = Join {
             reference: Reference(header),
@@ -322,8 +330,8 @@ where
 
     /// # Safety
     ///
-    /// As for all of the vtable: the header is that of a task of this type, and
-    /// the caller has a reference in it for as long as this runs.
+    /// This holds for the whole vtable: the header is that of a task of this type,
+    /// and the caller has a reference to it for as long as this call runs.
     unsafe fn of<'a>(header: NonNull<Header<B>>) -> &'a Self {
         // SAFETY: `make` has cast a pointer to the whole task, whose header comes
         // first, and the caller's reference keeps it.
@@ -334,7 +342,7 @@ where
     ///
     /// See [`of`](Self::of).
     unsafe fn schedule(header: NonNull<Header<B>>, task: Runnable<B>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         unsafe { Self::of(header) }.scheduler.schedule(task);
     }
 
@@ -342,25 +350,24 @@ where
     ///
     /// See [`of`](Self::of).
     unsafe fn aborted(header: NonNull<Header<B>>, task: Aborted<'_, B>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         unsafe { Self::of(header) }.scheduler.aborted(task);
     }
 
     /// # Safety
     ///
-    /// See [`of`](Self::of); the caller has set `RUNNING` and the future has not
+    /// See [`of`](Self::of). The caller has set `RUNNING`, and the future has not
     /// been dropped.
     unsafe fn poll(header: NonNull<Header<B>>, cx: &mut Context<'_>) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         let task = unsafe { Self::of(header) };
         task.stage.with_mut(|stage| {
-            // SAFETY: the cell is the running thread's (invariant 1).
+            // SAFETY: the cell belongs to the running thread (invariant 1).
             let Stage::Future(future) = (unsafe { &mut **stage }) else {
                 unreachable!("a task is done once its future is gone");
             };
-            // SAFETY: the future does not move before it is dropped, where it is:
-            // `end` and `Unwinding` drop it in place, and otherwise it is leaked with
-            // its task.
+            // SAFETY: the future does not move before it is dropped. `end` and
+            // `Unwinding` drop it in place, and otherwise it is leaked with its task.
             let pinned = unsafe { Pin::new_unchecked(future) };
             let polled = catch_unwind(AssertUnwindSafe(|| {
                 let unwinding = Unwinding(stage);
@@ -384,12 +391,12 @@ where
 
     /// # Safety
     ///
-    /// As for [`poll`](Self::poll).
+    /// The contract is that of [`poll`](Self::poll).
     unsafe fn cancel(header: NonNull<Header<B>>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         let task = unsafe { Self::of(header) };
         task.stage.with_mut(|stage| {
-            // SAFETY: the cell is the running thread's, and holds the future.
+            // SAFETY: the cell belongs to the running thread, and holds the future.
             unsafe { Self::end(stage, Err(Failure::Cancelled)) }
         });
     }
@@ -398,12 +405,12 @@ where
     ///
     /// # Safety
     ///
-    /// The cell is the caller's.
+    /// The cell belongs to the caller.
     unsafe fn end(stage: *mut ManuallyDrop<Stage<F>>, outcome: Outcome<F::Output>) {
         let dropped = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: the cell is the caller's.
+            // SAFETY: the cell belongs to the caller.
             let stage = unsafe { &mut *stage };
-            // SAFETY: it is dropped here and, whether or not that panics,
+            // SAFETY: the content is dropped here and, whether or not that panics,
             // overwritten below.
             unsafe { ManuallyDrop::drop(stage) }
         }));
@@ -414,7 +421,8 @@ where
                 Err(Failure::Panicked(panic))
             }
         };
-        // SAFETY: the cell is the caller's, and what was in it has been dropped.
+        // SAFETY: the cell belongs to the caller, and what was in it has been
+        // dropped.
         unsafe { stage.write(ManuallyDrop::new(Stage::Outcome(outcome))) };
     }
 
@@ -422,13 +430,14 @@ where
     ///
     /// # Safety
     ///
-    /// See [`of`](Self::of); the task is done and the cell the caller's.
+    /// See [`of`](Self::of). The task is completed and the cell belongs to the
+    /// caller.
     unsafe fn outcome(header: NonNull<Header<B>>) -> Option<Outcome<F::Output>> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         let task = unsafe { Self::of(header) };
         task.stage.with_mut(|stage| {
             let gone = ManuallyDrop::new(Stage::Gone);
-            // SAFETY: the cell is the caller's.
+            // SAFETY: the cell belongs to the caller.
             match ManuallyDrop::into_inner(unsafe { stage.replace(gone) }) {
                 Stage::Outcome(outcome) => Some(outcome),
                 Stage::Future(_) | Stage::Gone => None,
@@ -438,21 +447,21 @@ where
 
     /// # Safety
     ///
-    /// As for [`outcome`](Self::outcome), with the outcome there, and `to` is a
-    /// place for a `MaybeUninit<Outcome<F::Output>>`.
+    /// The contract is that of [`outcome`](Self::outcome). The outcome is there, and
+    /// `to` is a place for a `MaybeUninit<Outcome<F::Output>>`.
     unsafe fn take(header: NonNull<Header<B>>, to: *mut ()) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         let outcome = unsafe { Self::outcome(header) };
         let outcome = outcome.expect("an outcome is taken once");
-        // SAFETY: by the caller's promise.
+        // SAFETY: the contract of this function.
         unsafe { to.cast::<Outcome<F::Output>>().write(outcome) };
     }
 
     /// # Safety
     ///
-    /// As for [`outcome`](Self::outcome).
+    /// The contract is that of [`outcome`](Self::outcome).
     unsafe fn discard(header: NonNull<Header<B>>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         let outcome = unsafe { Self::outcome(header) };
         catch_panic(|| drop(outcome));
     }
@@ -466,15 +475,15 @@ where
     }
 }
 
-/// While it lives, a future is polled. Dropped, it drops the future: a panic of the
-/// poll unwinds.
+/// Exists while a future is polled. Dropping it drops the future, which happens only
+/// if a panic of the poll unwinds.
 struct Unwinding<F: Future>(*mut ManuallyDrop<Stage<F>>);
 
 impl<F: Future> Drop for Unwinding<F> {
     fn drop(&mut self) {
         catch_panic(|| {
-            // SAFETY: `poll` has made it of its cell, which is the running thread's, and
-            // the borrow that was polled ended when that unwound.
+            // SAFETY: `poll` has made it from its cell, which belongs to the running
+            // thread. The borrow that was polled ended when the poll unwound.
             let stage = unsafe { &mut *self.0 };
             // SAFETY: the cell holds the future. It is dropped here and, whether or not
             // that panics, overwritten by `poll`.
@@ -483,24 +492,24 @@ impl<F: Future> Drop for Unwinding<F> {
     }
 }
 
-/// Runs a destructor or a waker that is not the caller's. The panic hook has
-/// reported the panic when it ends here.
+/// Runs a destructor or a waker, which is foreign code, and catches its panic. The
+/// panic hook has reported the panic by then.
 fn catch_panic(f: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(f)) {
-        // A payload can panic in turn when it is dropped.
+        // The payload of a panic can itself panic when it is dropped.
         core::mem::forget(catch_unwind(AssertUnwindSafe(|| drop(panic))));
     }
 }
 
 impl<B: Backend> Header<B> {
-    /// Returns whether a runnable is due, which has been given a reference.
+    /// Returns `true` if a runnable is due. A reference has then been added for it.
     fn wake(&self) -> bool {
         let woken = self.lock.update(|bits| {
             if bits.contains(COMPLETED) {
                 None
             } else if bits.intersects(RUNNING | SCHEDULED) {
-                // Also where that changes nothing: the run that comes must see what
-                // was written before this wake.
+                // The bits are stored even if they do not change: the next run must
+                // see what was written before this wake.
                 Some(bits | SCHEDULED)
             } else {
                 Some(add_reference(bits | SCHEDULED))
@@ -509,8 +518,9 @@ impl<B: Backend> Header<B> {
         woken.is_ok_and(|before| !before.intersects(RUNNING | SCHEDULED))
     }
 
-    /// As [`wake`](Self::wake), and the run that follows is the last. Returns the bits
-    /// that it found, unless the task is done or was aborted before.
+    /// Wakes the task as [`wake`](Self::wake) does, and makes its next run the last.
+    /// Returns the bits that it found, unless the task is completed or was aborted
+    /// before.
     fn abort(&self) -> Option<Bits> {
         let aborted = self.lock.update(|bits| {
             if bits.intersects(COMPLETED | CANCELLED) {
@@ -531,7 +541,7 @@ impl<B: Backend> Header<B> {
         );
     }
 
-    /// Sets `RUNNING`, where the future is there and nobody's.
+    /// Sets `RUNNING` if the future is there and is not being run.
     fn enter(&self) -> Result<Bits, Bits> {
         self.is_its_thread();
         self.lock.update(|bits| {
@@ -539,13 +549,13 @@ impl<B: Backend> Header<B> {
         })
     }
 
-    /// The outcome is there: sets `COMPLETED`, and wakes the join end.
+    /// Sets `COMPLETED`, since the outcome is there, and wakes the join handle.
     ///
     /// # Safety
     ///
     /// The caller has set `RUNNING`, and has a reference.
     unsafe fn finish(this: NonNull<Self>) {
-        // SAFETY: the caller's reference keeps it.
+        // SAFETY: the reference of the caller keeps the task alive.
         let header = unsafe { this.as_ref() };
         let done = |bits: Bits| bits.without(RUNNING | SCHEDULED | JOIN_WAITS) | COMPLETED;
         let alone = header
@@ -564,7 +574,8 @@ impl<B: Backend> Header<B> {
             }),
         };
         if before.contains(JOIN_LEFT) {
-            // SAFETY: the join end had left, so the cell stays this thread's.
+            // SAFETY: the join handle had left, so the cell still belongs to this
+            // thread.
             unsafe { (header.vtable.discard)(this) };
         }
         if let Some(waker) = waker {
@@ -576,17 +587,17 @@ impl<B: Backend> Header<B> {
 /// What a cancellation finds.
 #[derive(PartialEq, Eq)]
 enum Cancel {
-    /// The future, which it has dropped.
+    /// The future, which has been dropped.
     Dropped,
     /// The outcome.
     WasCompleted,
-    /// A poll under way, which drops the future when it ends.
+    /// A poll in progress, after which the future is dropped.
     Runs,
 }
 
 impl<B: Backend> Reference<B> {
     fn header(&self) -> &Header<B> {
-        // SAFETY: the reference keeps it.
+        // SAFETY: this reference keeps the task alive.
         unsafe { self.0.as_ref() }
     }
 
@@ -596,10 +607,11 @@ impl<B: Backend> Reference<B> {
         Self(self.0)
     }
 
-    /// Hands the runnable that is due to the executor.
+    /// Gives the runnable that is due to the executor.
     fn schedule(&self) {
         let runnable = Runnable(Self(self.0));
-        // SAFETY: this reference keeps the task, whatever becomes of the runnable's.
+        // SAFETY: this reference keeps the task alive, whatever happens to that of
+        // the runnable.
         unsafe { (self.header().vtable.schedule)(self.0, runnable) };
     }
 
@@ -613,7 +625,7 @@ impl<B: Backend> Reference<B> {
         match self.header().abort() {
             Some(before) if before.contains(RUNNING) => {}
             Some(before) if before.contains(SCHEDULED) => {
-                // SAFETY: this reference keeps the task.
+                // SAFETY: this reference keeps the task alive.
                 unsafe { (self.header().vtable.aborted)(self.0, Aborted(self)) };
             }
             Some(_) => self.schedule(),
@@ -621,10 +633,12 @@ impl<B: Backend> Reference<B> {
         }
     }
 
-    /// Drops the future and leaves an outcome, unless the task is done or runs.
+    /// Drops the future and leaves an outcome, unless the task is completed or
+    /// running.
     ///
-    /// That it runs is seen, and left for the end of the poll to find, in one section:
-    /// the poll could end between two, and nothing would drop the future.
+    /// One section sees that the task is running and marks it to be dropped when the
+    /// poll ends. Between two sections the poll could end, and nothing would drop the
+    /// future.
     fn cancel(&self) -> Cancel {
         let header = self.header();
         header.is_its_thread();
@@ -642,15 +656,15 @@ impl<B: Backend> Reference<B> {
             Ok(_) => {}
             Err(_) => return Cancel::WasCompleted,
         }
-        // SAFETY: `RUNNING` has been set here, on the future's thread, and `COMPLETED` was
-        // not, so the future is there.
+        // SAFETY: `RUNNING` has been set here, on the thread of the future, and
+        // `COMPLETED` was not set, so the future is there.
         unsafe { (header.vtable.cancel)(self.0) };
-        // SAFETY: as above; this reference keeps the task.
+        // SAFETY: as above. This reference keeps the task alive.
         unsafe { Header::finish(self.0) };
         Cancel::Dropped
     }
 
-    /// Gives the reference up, and `flags` with it.
+    /// Releases the reference, and clears `flags` with it.
     fn release(&self, flags: Bits) {
         let mut orphaned = false;
         let before = self.header().lock.update(|bits| {
@@ -666,7 +680,8 @@ impl<B: Backend> Reference<B> {
         let (Ok(before) | Err(before)) = before;
         if orphaned {
             self.schedule();
-            // Scheduled or done by now, it is no orphan a second time.
+            // The task is scheduled or completed by now, so it is not an orphan
+            // again.
             self.release(Bits::EMPTY);
         } else if references(before) == 1 {
             let free = self.header().vtable.free;
@@ -683,7 +698,7 @@ impl<B: Backend> Drop for Reference<B> {
     }
 }
 
-/// The waker of a task is a reference in it.
+/// The waker of a task, which is a reference to it.
 struct TaskWaker<B>(PhantomData<B>);
 
 impl<B: SharedBackend> TaskWaker<B> {
@@ -692,8 +707,8 @@ impl<B: SharedBackend> TaskWaker<B> {
 
     /// # Safety
     ///
-    /// As for all of the vtable: `task` is the header of a task, and the caller has
-    /// a reference in it, which is not given up here.
+    /// This holds for the whole vtable: `task` is the header of a task, and the
+    /// caller has a reference to it, which this call does not release.
     unsafe fn borrow(task: *const ()) -> ManuallyDrop<Reference<B>> {
         // SAFETY: the header of a task is never null.
         let header = unsafe { NonNull::new_unchecked(task.cast_mut().cast()) };
@@ -704,7 +719,7 @@ impl<B: SharedBackend> TaskWaker<B> {
     ///
     /// See [`borrow`](Self::borrow).
     unsafe fn clone(task: *const ()) -> RawWaker {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         let reference = unsafe { Self::borrow(task) }.reference();
         core::mem::forget(reference);
         RawWaker::new(task, &Self::VTABLE)
@@ -712,9 +727,9 @@ impl<B: SharedBackend> TaskWaker<B> {
 
     /// # Safety
     ///
-    /// See [`borrow`](Self::borrow); the reference is given up here.
+    /// See [`borrow`](Self::borrow). The reference is released here.
     unsafe fn wake(task: *const ()) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         let reference = ManuallyDrop::into_inner(unsafe { Self::borrow(task) });
         reference.wake();
     }
@@ -723,49 +738,50 @@ impl<B: SharedBackend> TaskWaker<B> {
     ///
     /// See [`borrow`](Self::borrow).
     unsafe fn wake_by_ref(task: *const ()) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         unsafe { Self::borrow(task) }.wake();
     }
 
     /// # Safety
     ///
-    /// See [`borrow`](Self::borrow); the reference is given up here.
+    /// See [`borrow`](Self::borrow). The reference is released here.
     unsafe fn drop(task: *const ()) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         drop(ManuallyDrop::into_inner(unsafe { Self::borrow(task) }));
     }
 
-    /// A waker with the reference of the holder of `header`, for as long as that is held.
+    /// Returns a waker that borrows the reference of the holder of `header`.
     fn lent(header: NonNull<Header<B>>) -> ManuallyDrop<Waker> {
         let raw = RawWaker::new(header.as_ptr().cast_const().cast(), &Self::VTABLE);
-        // SAFETY: the table keeps the contract of wakers: what is cloned has a
-        // reference, and `Reference` is `Send` and `Sync`. This one is not dropped.
+        // SAFETY: the vtable keeps the contract of wakers: a clone has a reference of
+        // its own, and `Reference` is `Send` and `Sync`. This waker is not dropped.
         ManuallyDrop::new(unsafe { Waker::from_raw(raw) })
     }
 }
 
 impl<B: SharedBackend> Runnable<B> {
-    /// Polls the task, or drops its future where it was aborted.
+    /// Polls the task, or drops its future if it has been aborted.
     ///
-    /// A panic of the future is its outcome and does not come out of here.
+    /// If the future panics, the panic is its outcome and is not propagated.
     ///
     /// # Panics
     ///
-    /// Panics where the task is [local](local_task) and this is another thread.
+    /// Panics if the task is [local](local_task) and this is another thread.
     pub fn run(self) -> RunResult<B> {
         let this = self.0.0;
         let header = self.0.header();
         let Ok(before) = header.enter() else {
-            // Its executor cancels it, or has.
+            // The executor cancels the task, or has done so.
             return RunResult::Pending;
         };
         let waker = TaskWaker::lent(this);
         let mut cx = Context::from_waker(&waker);
         let aborted = before.contains(CANCELLED);
-        // SAFETY: `RUNNING` has been set here, on the future's thread, and `COMPLETED`
-        // was not, so the future is there.
+        // SAFETY: `RUNNING` has been set here, on the thread of the future, and
+        // `COMPLETED` was not set, so the future is there.
         if aborted || !unsafe { (header.vtable.poll)(this, &mut cx) } {
-            // Left as it is, the reference becomes that of the next runnable.
+            // If the task was woken, this reference becomes that of the next
+            // runnable.
             let pending = header.lock.update(|bits| {
                 if aborted || bits.contains(CANCELLED) {
                     None
@@ -793,24 +809,24 @@ impl<B: SharedBackend> Runnable<B> {
         RunResult::Completed(key)
     }
 
-    /// Drops the future, unless the task is done or runs. The outcome is that the task
-    /// was cancelled. Returns the [key](Self::key) of the task if this call has dropped
-    /// the future.
+    /// Drops the future, unless the task is completed or running. The outcome is then
+    /// that the task was cancelled. Returns the [key](Self::key) of the task if this
+    /// call has dropped the future.
     ///
     /// # Panics
     ///
-    /// Panics where the task is [local](local_task) and this is another thread.
+    /// Panics if the task is [local](local_task) and this is another thread.
     pub fn cancel(self) -> Option<usize> {
         (self.0.cancel() == Cancel::Dropped).then(|| self.key())
     }
 
-    /// Returns the number that the executor has given the task.
+    /// Returns the number that the executor has given to the task.
     #[must_use]
     pub fn key(&self) -> usize {
         self.0.header().key.load(Ordering::Relaxed)
     }
 
-    /// Returns what the task is known by.
+    /// Returns the metadata of the task.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.0.header().metadata
@@ -821,17 +837,17 @@ impl<B: Backend> Aborted<'_, B> {
     /// Drops the future, unless the task has begun to run meanwhile. Returns the
     /// [key](Runnable::key) of the task if this call has dropped the future.
     ///
-    /// The runnable stays where it is, and does nothing when it is run.
+    /// The runnable stays in its queue, and does nothing when it is run.
     ///
     /// # Panics
     ///
-    /// Panics where the task is [local](local_task) and this is another thread.
+    /// Panics if the task is [local](local_task) and this is another thread.
     pub fn cancel(self) -> Option<usize> {
         let dropped = self.0.cancel() == Cancel::Dropped;
         dropped.then(|| self.0.header().key.load(Ordering::Relaxed))
     }
 
-    /// Returns what the task is known by.
+    /// Returns the metadata of the task.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.0.header().metadata
@@ -839,24 +855,24 @@ impl<B: Backend> Aborted<'_, B> {
 }
 
 impl<B: Backend> Owned<B> {
-    /// Drops the future unless it is being polled, and otherwise has that done at the
-    /// end of the poll. The outcome is that the task was cancelled, unless there is
-    /// one by then. Returns whether the task is done.
+    /// Drops the future, at once or, if it is being polled, when the poll ends. The
+    /// outcome is that the task was cancelled, unless there is an outcome by then.
+    /// Returns `true` if the task is completed.
     ///
     /// # Panics
     ///
-    /// Panics where the task is [local](local_task) and this is another thread.
+    /// Panics if the task is [local](local_task) and this is another thread.
     pub fn cancel(&self) -> bool {
         self.0.cancel() != Cancel::Runs
     }
 
-    /// Gives the task a number, by which its executor finds this reference: before it
-    /// is first run.
+    /// Gives the task a number, with which its executor finds this reference. It is
+    /// called before the first run.
     pub fn set_key(&self, key: usize) {
         self.0.header().key.store(key, Ordering::Relaxed);
     }
 
-    /// Returns what the task is known by.
+    /// Returns the metadata of the task.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.0.header().metadata
@@ -865,17 +881,18 @@ impl<B: Backend> Owned<B> {
 
 impl<B: Backend> Drop for Owned<B> {
     fn drop(&mut self) {
-        // In one section with the reference, which is not dropped once more.
+        // The flag is cleared in the section that releases the reference, which is
+        // not dropped once more.
         self.0.release(OWNED);
     }
 }
 
 impl<T, B: Backend> Join<T, B> {
-    /// Returns the outcome once the future is gone, and empties `this` with it.
+    /// Returns the outcome once the future is gone, and empties `this`.
     ///
     /// # Panics
     ///
-    /// Panics where `this` is empty.
+    /// Panics if `this` is empty.
     pub fn poll(this: &mut Option<Self>, cx: &mut Context<'_>) -> Poll<Outcome<T>> {
         let header = match this {
             Some(join) => join.reference.header(),
@@ -883,8 +900,9 @@ impl<T, B: Backend> Join<T, B> {
         };
         let bits = header.lock.load();
         if !bits.contains(COMPLETED) {
-            // SAFETY: the one join end is borrowed exclusively, and `JOIN_WAITS` is
-            // cleared only by the end itself, and with `COMPLETED`, by what takes it.
+            // SAFETY: the one join handle is borrowed exclusively. `JOIN_WAITS` is
+            // cleared only by the handle itself and, together with setting
+            // `COMPLETED`, by the section that takes the waker.
             let waited = unsafe {
                 header
                     .join
@@ -898,37 +916,38 @@ impl<T, B: Backend> Join<T, B> {
         Poll::Ready(join.take())
     }
 
-    /// Takes the outcome. The task is done.
+    /// Takes the outcome. The task is completed.
     fn take(self) -> Outcome<T> {
         let this = ManuallyDrop::new(self);
         let mut outcome = MaybeUninit::<Outcome<T>>::uninit();
         let to = (&raw mut outcome).cast();
-        // SAFETY: since `COMPLETED` the cell is the join end's, which ends here, and
-        // the type of the output is the one that the end was made with.
+        // SAFETY: since `COMPLETED` the cell belongs to the join handle, which ends
+        // here. The type of the output is the one that the handle was made with.
         unsafe { (this.reference.header().vtable.take)(this.reference.0, to) };
         this.reference.release(Bits::EMPTY);
         // SAFETY: `take` has written it.
         unsafe { outcome.assume_init() }
     }
 
-    /// Returns whether the task is done: its future is gone and the outcome there.
+    /// Returns `true` if the task is completed: its future is gone and its outcome is
+    /// there.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.reference.header().lock.load().contains(COMPLETED)
     }
 
-    /// Cancels the task, unless it is done: the executor drops the future.
+    /// Cancels the task, unless it is completed. The executor drops the future.
     pub fn abort(&self) {
         self.reference.abort();
     }
 
-    /// Returns a reference with which to do that.
+    /// Returns a reference with which the task can be aborted.
     #[must_use]
     pub fn abort_handle(&self) -> Abort<B> {
         Abort(self.reference.reference())
     }
 
-    /// Returns what the task is known by.
+    /// Returns the metadata of the task.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.reference.header().metadata
@@ -943,30 +962,30 @@ impl<T, B: Backend> Drop for Join<T, B> {
         });
         match left {
             Ok(before) if before.contains(JOIN_WAITS) => {
-                // SAFETY: the update found `JOIN_WAITS` set and has cleared it.
+                // SAFETY: the update has found `JOIN_WAITS` set and cleared it.
                 let waker = unsafe { header.join.take() };
                 catch_panic(|| drop(waker));
             }
             Ok(_) => {}
-            // SAFETY: since `COMPLETED` the cell is the join end's.
+            // SAFETY: since `COMPLETED` the cell belongs to the join handle.
             Err(_) => unsafe { (header.vtable.discard)(self.reference.0) },
         }
     }
 }
 
 impl<B: Backend> Abort<B> {
-    /// Cancels the task, unless it is done: the executor drops the future.
+    /// Cancels the task, unless it is completed. The executor drops the future.
     pub fn abort(&self) {
         self.0.abort();
     }
 
-    /// Returns whether the task is done.
+    /// Returns `true` if the task is completed.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.0.header().lock.load().contains(COMPLETED)
     }
 
-    /// Returns what the task is known by.
+    /// Returns the metadata of the task.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.0.header().metadata

@@ -1,4 +1,4 @@
-//! `Timeout`: a future, until a deadline.
+//! `Timeout`: a future with a deadline.
 //!
 //! ```text
 //!   poll ──▶ the future ──ready──▶ Ok(its output)
@@ -8,12 +8,12 @@
 //!                                └─pending─▶ pending
 //! ```
 //!
-//! It stands here for the one thing that needs `unsafe`: the future is pinned where
-//! the timeout is, and may be any.
+//! It is in this module because it needs `unsafe`: the future is pinned in place, and
+//! may be of any type.
 //!
-//! Invariant: the future is polled first, so a result that is there is the result,
-//! however late it is asked for. The future is dropped with the timeout and not before,
-//! and a grant in it is then handed on by its own `Drop` (P6).
+//! Invariant: the future is polled first, so a result that is there wins, however
+//! late the poll. The future is dropped with the timeout and not before, and its own
+//! `Drop` passes on a grant that it holds (P6).
 
 use core::fmt;
 use core::future::Future;
@@ -28,20 +28,21 @@ use crate::time::error::Elapsed;
 /// [`timeout_at`](crate::time::timeout_at).
 ///
 /// Returns `Ok` with the output of the future inside, or [`Elapsed`] if the deadline
-/// passes before that is ready.
+/// passes before that future is ready.
 ///
-/// The future inside is polled first, so a result that is there wins, however late.
-/// It is dropped with the timeout and not before. The timeout is `Unpin` if the
-/// future inside is.
+/// The future inside is polled first, so a result that is there wins, however late
+/// the poll. The future is dropped with the timeout and not before. The timeout is
+/// `Unpin` if the future inside is.
 ///
 /// # Cancel safety
 ///
-/// That of the future inside.
+/// The same as that of the future inside.
 ///
 /// # Panics
 ///
-/// Polled again after it was ready, it polls the future inside again, which may panic.
-/// After [`Elapsed`] that is legal, and a result of the future still wins.
+/// If it is polled again after it has completed, it polls the future inside again,
+/// which may panic. After [`Elapsed`] this is allowed, and a result of the future
+/// still wins.
 ///
 /// # Examples
 ///
@@ -68,7 +69,7 @@ impl<F, B: Backend> Timeout<F, B> {
         &self.future
     }
 
-    /// Returns the future inside, by exclusive borrow.
+    /// Returns a mutable reference to the future inside.
     pub const fn get_mut(&mut self) -> &mut F {
         &mut self.future
     }
@@ -88,9 +89,9 @@ impl<F: Future, B: Backend> Future for Timeout<F, B> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         // SAFETY: nothing is moved out of the borrow.
         let this = unsafe { self.get_unchecked_mut() };
-        // SAFETY: the field is pinned structurally: `Timeout` is `Unpin` only if `F` is,
-        // has no `Drop` and is not packed, and gives the future out only by value or by
-        // a borrow of an unpinned `Timeout`.
+        // SAFETY: the field is pinned structurally. `Timeout` is `Unpin` only if `F`
+        // is, has no `Drop` and is not packed, and gives the future out only by value
+        // or by a borrow of an unpinned `Timeout`.
         let future = unsafe { Pin::new_unchecked(&mut this.future) };
         if let Poll::Ready(output) = future.poll(cx) {
             return Poll::Ready(Ok(output));

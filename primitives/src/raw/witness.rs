@@ -5,11 +5,11 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::backend::{Backend, Cell, DefaultBackend, SharedBackend};
 
-/// Stands for a value whose accesses a checker should watch: under loom, a
+/// Stands for a value whose accesses a checker watches. Under loom, a
 /// [`write`](Self::write) that races with another access fails the model.
 ///
-/// Put into what a lock protects, it shows that the lock excludes and that each
-/// holder sees what the one before wrote. Elsewhere it does nothing.
+/// Put beside what a lock protects, it shows that the lock excludes and that each
+/// holder sees what the previous one wrote. Over other backends it does nothing.
 ///
 /// # Examples
 ///
@@ -24,7 +24,7 @@ pub struct Witness<B: Backend = DefaultBackend>(B::Cell<()>);
 
 impl Witness {
     const_unless_loom! {
-        /// A value nobody has accessed, in a constant.
+        /// Creates a witness, in a constant.
         #[must_use]
         pub const fn const_new() -> Self {
             Self(crate::backend::default_cell(()))
@@ -33,31 +33,31 @@ impl Witness {
 }
 
 impl<B: Backend> Witness<B> {
-    /// A value nobody has accessed.
+    /// Creates a witness over any backend.
     #[must_use]
     pub fn new_in() -> Self {
         Self(B::Cell::new(()))
     }
 
-    /// Accesses it as a reader does.
+    /// Accesses the value as a reader does.
     pub fn read(&self) {
         self.0.with(|_| ());
     }
 
-    /// Accesses it as a writer does.
+    /// Accesses the value as a writer does.
     pub fn write(&self) {
         self.0.with_mut(|_| ());
     }
 }
 
 // SAFETY: several threads may use a cell of a shared backend for as long as their
-// accesses do not race (`SharedBackend`). There are none: the pointers are not used,
-// and to be lent one is no access (`Cell`).
+// accesses do not race (`SharedBackend`). There are no accesses: the pointers are not
+// used, and lending one is no access (`Cell`).
 unsafe impl<B: SharedBackend> Sync for Witness<B> {}
 // SAFETY: a cell of `()` may be sent (`SharedBackend`).
 unsafe impl<B: SharedBackend> Send for Witness<B> {}
 
-/// There is nothing in it that a panic could leave half done.
+/// It holds nothing that a panic could leave inconsistent.
 impl<B: Backend> RefUnwindSafe for Witness<B> {}
 impl<B: Backend> UnwindSafe for Witness<B> {}
 
