@@ -77,8 +77,3 @@ pub use self::long_poll::LongPoll;
 pub use self::pool::ThreadPool;
 pub use self::simulation::Simulation;
 pub use self::threads::Threads;
-
-/// The examples of the README, as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct Readme;

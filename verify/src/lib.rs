@@ -349,11 +349,11 @@
 //!
 //! # What a verdict says
 //!
-//! [`Verdict::Complete`]: every order of every program within the bound that
-//! the report states, up to exchanges as above. [`Verdict::Bounded`]: a limit
-//! cut it short. [`Verdict::Sampled`]: so many were drawn. A run of nothing
-//! does not hold. The README of the project says at length what a verdict does
-//! not say.
+//! [`Verdict::Complete`]: every order of every program within the bound that the report
+//! states was explored, up to exchanges as above. [`Verdict::Bounded`]: a limit cut the
+//! search. [`Verdict::Sampled`]: programs and schedules were drawn. A run without an
+//! execution does not hold. [`verdicts`] describes what a verdict says, and what it
+//! does not say.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -399,3 +399,11 @@ pub use subject::step::{Hook, Polling, Step};
 pub use subject::value::Value;
 pub use subject::verdict::{Class, Verdict};
 pub use subject::{GenericSubject, Started, Subject};
+
+#[doc = include_str!("verdicts.md")]
+pub mod verdicts {}
+
+/// The examples of the README, which are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
