@@ -1110,7 +1110,7 @@ fn a_queue_knows_its_keys<B: Backend>() {
     for fails in uses {
         assert_eq!(
             panic_of(|| fails(&mut queue, &soon)).as_deref(),
-            Some("the value of this key has come out of the DelayQueue")
+            Some("the value of this key is no longer in the DelayQueue")
         );
     }
     assert_eq!(

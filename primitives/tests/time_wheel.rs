@@ -315,7 +315,7 @@ fn what_has_been_removed_is_not_to_be_used() {
         wheel.remove(removed);
         let panic = catch_unwind(AssertUnwindSafe(|| again(&mut wheel, removed))).unwrap_err();
         let said = panic.downcast_ref::<&str>().unwrap();
-        assert_eq!(*said, "a timer is used that has been removed");
+        assert_eq!(*said, "the timer has been removed from the wheel");
         assert_eq!((wheel.len(), wheel.pop(3)), (1, Some(kept)));
     }
 }

@@ -1,7 +1,7 @@
-//! `Clock`: what says what time it is.
+//! `Clock`: where the time comes from.
 //!
-//! Instants of the real clock are counted from an origin that lies before every
-//! instant of `std` that a process can meet:
+//! Instants of the real clock are counted from an origin. It lies before every instant of
+//! `std` that a process can meet:
 //!
 //! ```text
 //!   origin ─────────── 36 years ───────────▶ first use of the clock ──▶ now
@@ -16,17 +16,15 @@ use std::sync::OnceLock;
 
 use super::Instant;
 
-/// Tells the time.
+/// A source of the time.
 ///
-/// It never goes back. It is asked outside every lock, so it may take one of its
-/// own.
+/// It never goes back. It is read outside every lock, so it may take a lock of its own.
 ///
 /// # Examples
 ///
-/// A clock of one's own, and timers on it, which are told to look at it when it has
-/// moved. It moves in steps, so the granularity is the finest: otherwise a deadline
-/// that is rounded up past a step fires at the next.
-///
+/// A clock of our own, with timers that are fired when it has moved. It moves in steps,
+/// so the granularity is the finest. With a coarser one, a deadline that is rounded up
+/// past a step would fire at the next step.
 /// ```
 /// use std::sync::Arc;
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,22 +48,23 @@ use super::Instant;
 /// assert!(sleep.is_elapsed());
 /// ```
 pub trait Clock: Send + Sync + 'static {
-    /// What time it is.
+    /// Returns the time.
     fn now(&self) -> Instant;
 }
 
-/// What moves a [`VirtualClock`](super::VirtualClock).
+/// How a [`VirtualClock`](super::VirtualClock) is moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Advance {
-    /// Only the methods of the clock.
+    /// Only by the methods of the clock.
     ByHand,
-    /// An executor of one thread too. It moves the clock to the next deadline when it has
-    /// nothing else to do ([`Timers::idle`](super::Timers::idle)). On a pool of threads the
-    /// clock stands still: see [`VirtualClock::when_idle`](super::VirtualClock::when_idle).
+    /// Also by an executor of one thread. If it has nothing else to do, it moves the
+    /// clock to the next deadline ([`Timers::idle`](super::Timers::idle)). On a pool of
+    /// threads the clock stands still: see
+    /// [`VirtualClock::when_idle`](super::VirtualClock::when_idle).
     WhenIdle,
 }
 
-/// The clock of the system that never goes back: `std::time::Instant`.
+/// The monotonic clock of the system, `std::time::Instant`.
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealClock;

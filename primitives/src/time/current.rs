@@ -1,11 +1,11 @@
 //! The timers that are current on a thread.
 //!
 //! ```text
-//!   entered last on this thread, of those whose guards live
-//!        └──none──▶ those of the process, which a thread drives
+//!   the timers entered last on this thread, while their guard lives
+//!        └──none──▶ the timers of the process, which a thread drives
 //! ```
 //!
-//! Invariant: each guard takes out what it has put in, wherever that stands. So guards
+//! Invariant: each guard removes its own entry, wherever that is in the stack. So guards
 //! can be dropped in any order, and the timers that were entered last are the current
 //! ones.
 
@@ -19,7 +19,7 @@ use std::thread_local;
 
 use super::Timers;
 
-/// The timers whose guards live, in the order in which they were entered.
+/// The timers with a live guard, in the order in which they were entered.
 struct Stack {
     entered: Vec<(u64, Timers)>,
     /// The number of the next guard.
@@ -41,17 +41,17 @@ fn of_the_process() -> &'static Timers {
     TIMERS.get_or_init(Timers::threaded)
 }
 
-/// Nothing of a model outlives it.
+/// No timers of the process: they would outlive a model of loom.
 #[cfg(loom)]
 fn of_the_process() -> &'static Timers {
     panic!("under loom there are no timers of the process: enter those of a VirtualClock")
 }
 
-/// Does `f` with the current timers. They are not borrowed meanwhile from where
-/// they are kept: `f` may enter others.
+/// Calls `f` with the current timers. The stack is not borrowed meanwhile, so `f` may
+/// enter others.
 #[inline]
 pub(super) fn with<R>(f: impl FnOnce(&Timers) -> R) -> R {
-    // A thread that ends has none entered any more.
+    // On a thread that ends, no timers are entered any more.
     let entered = STACK.try_with(|stack| {
         let stack = stack.borrow();
         stack.entered.last().map(|(_, timers)| timers.clone())
@@ -63,9 +63,9 @@ pub(super) fn with<R>(f: impl FnOnce(&Timers) -> R) -> R {
 }
 
 impl Timers {
-    /// The timers that `reveille::time`'s functions use here: those
-    /// [entered](Self::enter) on this thread, or else those of the process, which
-    /// are on the real clock and driven by a thread.
+    /// Returns the timers that the functions of `reveille::time` use here. These are the
+    /// timers [entered](Self::enter) on this thread. If there are none, they are the
+    /// timers of the process, which are on the real clock and driven by a thread.
     ///
     /// # Examples
     ///
@@ -79,11 +79,11 @@ impl Timers {
         with(Clone::clone)
     }
 
-    /// Makes these timers the current ones of this thread, until the guard is dropped:
-    /// what an executor does on the threads on which it runs tasks.
+    /// Makes these timers the current ones of this thread, until the guard is dropped. An
+    /// executor does so on the threads that run its tasks.
     ///
-    /// Of several guards that live at the same time, the last one counts. They can be
-    /// dropped in any order.
+    /// If several guards live at the same time, the last one counts. They can be dropped
+    /// in any order.
     ///
     /// # Examples
     ///
@@ -98,7 +98,7 @@ impl Timers {
     /// # drop(entered);
     /// ```
     pub fn enter(&self) -> Entered {
-        // A thread that ends has none entered any more.
+        // On a thread that ends, no timers are entered any more.
         let number = STACK.try_with(|stack| {
             let mut stack = stack.borrow_mut();
             let number = stack.next;
@@ -113,9 +113,9 @@ impl Timers {
     }
 }
 
-/// While it lives, the timers that were entered are those of this thread, unless others
-/// were entered later. See [`Timers::enter`].
-#[must_use = "dropped, it makes the timers from before the current ones again"]
+/// A guard that keeps timers entered. While it lives, they are the current ones of this
+/// thread, unless others were entered later. See [`Timers::enter`].
+#[must_use = "dropping it makes the earlier timers the current ones again"]
 pub struct Entered {
     number: Option<u64>,
     on_its_thread: PhantomData<*const ()>,
@@ -129,7 +129,7 @@ impl Drop for Entered {
             let place = stack.entered.iter().rposition(|&(it, _)| it == number)?;
             Some(stack.entered.remove(place))
         });
-        // Outside of the borrow: the last handle calls a waker.
+        // Dropped outside of the borrow, because the last handle calls a waker.
         drop(left);
     }
 }

@@ -1,4 +1,4 @@
-//! `DelayQueue`: values, each of which comes out when its time has come.
+//! `DelayQueue`: values that each expire after a delay.
 //!
 //! ```text
 //!             insert                 its deadline passes, poll_expired
@@ -7,13 +7,14 @@
 //!                       └──┘ reset
 //! ```
 //!
-//! It is the [wheel](super::wheel) of sleeps once more, with values in its entries
-//! and without a lock, for it has one user at a time. What waits is that user, in one
-//! [`Sleep`]: for the next deadline, or for ever where there is none.
+//! Like [`Timers`], it is a [wheel](super::wheel), but with values in its entries and
+//! without a lock, because it has one user at a time. That user waits in one [`Sleep`],
+//! until the next deadline, or for ever if there is none.
 //!
-//! Invariant: whoever was told to wait, or that the queue is empty, is woken when the
-//! answer changes. A nearer deadline moves the sleep, which takes the waker along;
-//! where nothing is left, or something is again, the sleep ends.
+//! Invariant: if a poll returned that the queue is empty, or that the task has to wait,
+//! its waker is called when a poll would return something else. An earlier deadline
+//! resets the sleep, which keeps the waker. If the queue becomes empty, or is no longer
+//! empty, the sleep ends.
 
 #![forbid(unsafe_code)]
 
@@ -29,31 +30,31 @@ use super::wheel::{Timer, Wheel};
 use super::{Instant, Sleep, Timers};
 use crate::backend::{Backend, DefaultBackend};
 
-/// A queue of values, each with a delay after which it comes out.
+/// A queue of values, each with a delay after which it expires.
 ///
-/// Values come out in the order of their deadlines, rounded up to the
-/// [granularity](Timers::granularity) of the timers; those of the same tick in the
-/// order in which they were inserted or reset. Inserting, removing and resetting
-/// take constant time.
+/// Values expire in the order of their deadlines, rounded up to the
+/// [granularity](Timers::granularity) of the timers. Values of the same tick expire in
+/// the order in which they were inserted or reset. Inserting, removing and resetting take
+/// constant time.
 ///
-/// The queue has *come to* a time: that of its creation, then the deadline of each
-/// value that comes out, and the time of each poll that finds nothing due. A value that
-/// is inserted or reset with a deadline before that time is *overdue*, and comes out as
-/// if that time were its deadline: before all values that are due later, and after those
-/// that are overdue already.
+/// The queue has a time of its own. It begins at the creation of the queue. It moves to
+/// the deadline of each value that the queue returns, and to the time of each poll that
+/// finds nothing due. A value that is inserted or reset with an earlier deadline is
+/// *overdue*, and expires as if this time were its deadline: before all values that are
+/// due later, and after those that are overdue already.
 ///
-/// With the feature `futures-core` it is a `Stream`.
+/// With the feature `futures-core`, it is a `Stream`.
 ///
 /// # Differences
 ///
-/// Unlike `tokio_util::time::DelayQueue`, it says in which order overdue values come
-/// out; [`peek`](Self::peek) is exact; it is a `Stream` only with the feature; and a
-/// [`Key`] never becomes that of another value: with one whose value has come out,
-/// [`try_remove`](Self::try_remove) answers `None`, and [`remove`](Self::remove)
+/// Unlike `tokio_util::time::DelayQueue`, it specifies the order in which overdue values
+/// expire. [`peek`](Self::peek) is exact. It is a `Stream` only with the feature. A
+/// [`Key`] never becomes the key of another value: if the value is no longer in the
+/// queue, [`try_remove`](Self::try_remove) returns `None`, and [`remove`](Self::remove)
 /// panics.
 ///
-/// [`contains`](Self::contains), [`expired`](Self::expired) and
-/// [`new_in`](Self::new_in) are additions.
+/// [`contains`](Self::contains), [`expired`](Self::expired) and [`new_in`](Self::new_in)
+/// are additions.
 ///
 /// # Examples
 ///
@@ -64,7 +65,7 @@ use crate::backend::{Backend, DefaultBackend};
 /// let mut sessions = DelayQueue::new();
 /// let ada = sessions.insert("ada", Duration::from_millis(2));
 /// sessions.insert("ben", Duration::from_millis(3));
-/// sessions.reset(&ada, Duration::from_millis(4)); // ada did something
+/// sessions.reset(&ada, Duration::from_millis(4)); // this session was active
 ///
 /// assert_eq!(sessions.expired().await.unwrap().into_inner(), "ben");
 /// assert_eq!(sessions.expired().await.unwrap().into_inner(), "ada");
@@ -73,25 +74,25 @@ use crate::backend::{Backend, DefaultBackend};
 /// ```
 pub struct DelayQueue<T, B: Backend = DefaultBackend> {
     wheel: Wheel<Delayed<T>>,
-    /// Until the next deadline, while somebody waits.
+    /// Waits until the next deadline, while a task waits for the queue.
     sleep: Sleep<B>,
     serial: u64,
-    /// Where values are now that have been moved, by their serials.
+    /// The new entries of values that have been moved, by their serials.
     moved: BTreeMap<u64, Timer>,
 }
 
 struct Delayed<T> {
     deadline: Instant,
     serial: u64,
-    /// None in a free entry.
+    /// `None` in a free entry.
     value: Option<T>,
 }
 
-/// A value's place in a [`DelayQueue`], from its insertion until it comes out.
+/// A key to a value in a [`DelayQueue`], from its insertion until it is taken out.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
-    /// Its place, unless it has been moved since: it is its serial that tells it
-    /// from others.
+    /// The entry of the value, unless it has been moved since. Only the serial identifies
+    /// the value.
     timer: Timer,
     serial: u64,
 }
@@ -110,7 +111,7 @@ impl Hash for Key {
     }
 }
 
-/// A value that has come out of a [`DelayQueue`].
+/// A value that a [`DelayQueue`] has returned.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Expired<T> {
     value: T,
@@ -120,12 +121,12 @@ pub struct Expired<T> {
 
 #[cfg(feature = "std")]
 impl<T> DelayQueue<T> {
-    /// An empty queue, on the timers that are [current](Timers::current).
+    /// Creates an empty queue, on the timers that are [current](Timers::current).
     pub fn new() -> Self {
         Self::with_capacity(0)
     }
 
-    /// An empty queue with room for so many values, on the timers that are
+    /// Creates an empty queue with room for `capacity` values, on the timers that are
     /// [current](Timers::current).
     ///
     /// # Panics
@@ -140,7 +141,7 @@ impl<T> DelayQueue<T> {
 }
 
 impl<T, B: Backend> DelayQueue<T, B> {
-    /// An empty queue, on any timers.
+    /// Creates an empty queue, on the given timers.
     ///
     /// # Examples
     ///
@@ -165,11 +166,11 @@ impl<T, B: Backend> DelayQueue<T, B> {
         }
     }
 
-    /// Puts a value in, to come out when `delay` has passed.
+    /// Inserts a value that expires after `delay`.
     ///
     /// # Panics
     ///
-    /// Panics where the queue holds 2^32 - 3 values.
+    /// Panics if the queue holds 2^32 - 3 values.
     ///
     /// # Examples
     ///
@@ -185,11 +186,11 @@ impl<T, B: Backend> DelayQueue<T, B> {
         self.insert_at(value, self.timers().now() + delay)
     }
 
-    /// Puts a value in, to come out at `deadline`.
+    /// Inserts a value that expires at `deadline`.
     ///
     /// # Panics
     ///
-    /// Panics where the queue holds 2^32 - 3 values.
+    /// Panics if the queue holds 2^32 - 3 values.
     ///
     /// # Examples
     ///
@@ -218,12 +219,12 @@ impl<T, B: Backend> DelayQueue<T, B> {
         Key { timer, serial }
     }
 
-    /// Takes a value out before its time, or after it, if it has not come out.
+    /// Removes a value from the queue, even if it is due already.
     ///
     /// # Panics
     ///
-    /// Panics where the value has come out: [`try_remove`](Self::try_remove) does
-    /// not.
+    /// Panics if the value is no longer in the queue. [`try_remove`](Self::try_remove)
+    /// returns `None` instead.
     ///
     /// # Examples
     ///
@@ -240,7 +241,8 @@ impl<T, B: Backend> DelayQueue<T, B> {
         self.try_remove(key).expect(GONE)
     }
 
-    /// As [`remove`](Self::remove), or `None` where the value has come out.
+    /// Removes a value, as [`remove`](Self::remove) does. Returns `None` if the value is
+    /// no longer in the queue.
     ///
     /// # Examples
     ///
@@ -262,11 +264,11 @@ impl<T, B: Backend> DelayQueue<T, B> {
         Some(removed)
     }
 
-    /// Lets a value come out when `delay` has passed from now.
+    /// Resets a value, which then expires after `delay` from now.
     ///
     /// # Panics
     ///
-    /// Panics where the value has come out.
+    /// Panics if the value is no longer in the queue.
     ///
     /// # Examples
     ///
@@ -283,11 +285,11 @@ impl<T, B: Backend> DelayQueue<T, B> {
         self.reset_at(key, self.timers().now() + delay);
     }
 
-    /// Lets a value come out at `deadline`.
+    /// Resets a value, which then expires at `deadline`.
     ///
     /// # Panics
     ///
-    /// Panics where the value has come out.
+    /// Panics if the value is no longer in the queue.
     ///
     /// # Examples
     ///
@@ -312,24 +314,24 @@ impl<T, B: Backend> DelayQueue<T, B> {
         self.reset_later(before);
     }
 
-    /// When a value is to come out.
+    /// Returns the deadline of a value.
     ///
     /// # Panics
     ///
-    /// Panics where the value has come out.
+    /// Panics if the value is no longer in the queue.
     #[track_caller]
     pub fn deadline(&self, key: &Key) -> Instant {
         let timer = self.find(key).expect(GONE);
         self.wheel[timer].deadline
     }
 
-    /// Whether a value is in the queue.
+    /// Returns whether a value is in the queue.
     #[must_use]
     pub fn contains(&self, key: &Key) -> bool {
         self.find(key).is_some()
     }
 
-    /// Where a value is, if it is in the queue.
+    /// Returns the entry of a value, if it is in the queue.
     fn find(&self, key: &Key) -> Option<Timer> {
         let is_at = |timer: &Timer| {
             let delayed = self.wheel.get(*timer);
@@ -340,7 +342,8 @@ impl<T, B: Backend> DelayQueue<T, B> {
             .or_else(|| self.moved.get(&key.serial).copied())
     }
 
-    /// The value that comes out next. Looks at every value of one slot of the wheel.
+    /// Returns the key of the value that expires next. It scans the values of one slot of
+    /// the wheel.
     ///
     /// # Examples
     ///
@@ -359,8 +362,8 @@ impl<T, B: Backend> DelayQueue<T, B> {
         Some(Key { timer, serial })
     }
 
-    /// Polls for a value whose time has come; `None` where the queue is empty. The
-    /// waker is called when to poll again, after `None` too.
+    /// Polls for a value that has expired. Returns `None` if the queue is empty. The
+    /// waker is called when a poll would return something else, also after `None`.
     ///
     /// # Examples
     ///
@@ -385,7 +388,7 @@ impl<T, B: Backend> DelayQueue<T, B> {
             if next != self.sleep.deadline() {
                 self.sleep.reset_to(next);
             }
-            // Against the clock it has just been compared.
+            // `now` is the clock's time, so the wheel alone decides.
             let over = self.sleep.poll_wheel(cx).is_ready();
             if self.is_empty() {
                 return Poll::Ready(None);
@@ -396,11 +399,11 @@ impl<T, B: Backend> DelayQueue<T, B> {
         }
     }
 
-    /// Waits for a value whose time has come; `None` where the queue is empty.
+    /// Waits for a value to expire. Returns `None` if the queue is empty.
     ///
     /// # Cancel safety
     ///
-    /// Dropped before it is ready, it takes nothing out.
+    /// Dropping the future loses nothing: no value is removed.
     ///
     /// # Examples
     ///
@@ -423,7 +426,7 @@ impl<T, B: Backend> DelayQueue<T, B> {
         }
     }
 
-    /// Takes everything out and drops it.
+    /// Removes and drops all values.
     ///
     /// # Examples
     ///
@@ -443,22 +446,22 @@ impl<T, B: Backend> DelayQueue<T, B> {
         drop(cleared);
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub const fn len(&self) -> usize {
         self.wheel.len()
     }
 
-    /// Whether there are no values.
+    /// Returns whether there are no values.
     pub const fn is_empty(&self) -> bool {
         self.wheel.is_empty()
     }
 
-    /// For how many values there is room.
+    /// Returns the number of values for which there is room.
     pub const fn capacity(&self) -> usize {
         self.wheel.capacity()
     }
 
-    /// Makes room for so many values more.
+    /// Reserves room for `additional` more values.
     ///
     /// # Panics
     ///
@@ -468,15 +471,14 @@ impl<T, B: Backend> DelayQueue<T, B> {
         self.wheel.reserve(additional);
     }
 
-    /// Gives up room that is not needed, as far as no value has to be moved for it;
-    /// all of it where the queue is empty.
+    /// Frees unused room without moving values. If the queue is empty, it frees all of
+    /// it.
     pub fn shrink_to_fit(&mut self) {
         self.wheel.shrink_to_fit();
     }
 
-    /// Gives up room that is not needed, and moves values for it. Looks at every
-    /// value; keys stay what they are, but to find a value that has been moved takes
-    /// logarithmic time.
+    /// Frees unused room, and moves values for that. It scans all values. Keys stay
+    /// valid, but finding a value that has been moved takes logarithmic time.
     ///
     /// # Examples
     ///
@@ -502,15 +504,15 @@ impl<T, B: Backend> DelayQueue<T, B> {
         self.sleep.timers()
     }
 
-    /// There is a new deadline: a task that waits for a later one waits for it.
+    /// Resets the sleep of a waiting task for a new deadline that is earlier.
     fn reset_earlier(&mut self, deadline: Instant) {
         if self.sleep.is_waiting() && deadline < self.sleep.deadline() {
             self.sleep.reset_to(deadline);
         }
     }
 
-    /// A value that was to come out at `deadline` does not, or later: a task that waits
-    /// for it waits for the next one.
+    /// Resets the sleep of a waiting task if it waits for a `deadline` that has been
+    /// removed or reset.
     fn reset_later(&mut self, deadline: Instant) {
         let ticks = self.timers().ticks();
         let waited_for = ticks.deadline(deadline) <= ticks.deadline(self.sleep.deadline());
@@ -522,14 +524,14 @@ impl<T, B: Backend> DelayQueue<T, B> {
         }
     }
 
-    /// Until when nothing comes out.
+    /// Returns the time until which nothing expires.
     fn next_pop(&self) -> Instant {
         let next = self.wheel.next_pop();
         next.and_then(|tick| self.timers().ticks().instant(tick))
             .unwrap_or(Instant::MAX)
     }
 
-    /// The answer has changed: whoever waits is woken.
+    /// Wakes the waiting task, because a poll would return something else.
     fn wake(&mut self) {
         if self.sleep.is_waiting() {
             self.sleep.reset_to(Instant::ORIGIN);
@@ -561,8 +563,9 @@ impl<T, B: Backend> DelayQueue<T, B> {
     }
 }
 
-/// A closure that panics would name its own line, not that of the caller.
-const GONE: &str = "the value of this key has come out of the DelayQueue";
+/// A constant, because a closure that panics would name its own line in place of the
+/// caller's.
+const GONE: &str = "the value of this key is no longer in the DelayQueue";
 
 #[cfg(feature = "std")]
 impl<T> Default for DelayQueue<T> {
@@ -608,7 +611,7 @@ impl<T, B: Backend> Future for NextExpired<'_, T, B> {
     }
 }
 
-/// Discards the waker that a poll has left in the queue, after `None` too.
+/// Discards the waker that a poll has left in the queue, also after `None`.
 impl<T, B: Backend> Drop for NextExpired<'_, T, B> {
     fn drop(&mut self) {
         if self.polled {
@@ -618,27 +621,27 @@ impl<T, B: Backend> Drop for NextExpired<'_, T, B> {
 }
 
 impl<T> Expired<T> {
-    /// The value.
+    /// Returns a reference to the value.
     pub const fn get_ref(&self) -> &T {
         &self.value
     }
 
-    /// The value, by exclusive borrow.
+    /// Returns a mutable reference to the value.
     pub const fn get_mut(&mut self) -> &mut T {
         &mut self.value
     }
 
-    /// The value, by itself.
+    /// Returns the value.
     pub fn into_inner(self) -> T {
         self.value
     }
 
-    /// When it was to come out.
+    /// Returns the deadline that the value had.
     pub const fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// The key that it had.
+    /// Returns the key that the value had.
     pub const fn key(&self) -> Key {
         self.key
     }

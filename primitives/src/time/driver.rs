@@ -9,9 +9,9 @@
 //!   unstarted ──a sleep waits, and there is no driver──▶ a thread drives for good
 //! ```
 //!
-//! A driver is a waiter like any other. In one section it looks for the next deadline
-//! and leaves its waker (P2), and the section that brings an earlier one takes that waker
-//! out (P3). What stands under the lock is in `drivers`, with its invariants.
+//! A driver is a waiter like any other. One section finds the next deadline and registers
+//! its waker (P2). The section that adds an earlier deadline takes that waker out (P3).
+//! The state under the lock is in `drivers`, with its invariants.
 
 #![forbid(unsafe_code)]
 
@@ -23,17 +23,16 @@ use super::timers::{Source, WAITING};
 use super::{Instant, Timers};
 use crate::backend::{Backend, DefaultBackend};
 
-/// A driver of [`Timers`]: fires what is due, and is woken if an earlier deadline
-/// comes up.
+/// A driver of [`Timers`]. It fires what is due, and is woken if an earlier deadline is
+/// added.
 ///
-/// An executor has one for as long as it lives. Timers of which [a
-/// thread](Timers::threaded) would be the driver have none meanwhile; where sleeps are
-/// left when the last driver is dropped, the thread takes over. Several executors can
-/// drive the same timers.
+/// An executor has one for as long as it lives. Timers that [a thread](Timers::threaded)
+/// would drive have no thread meanwhile. If sleeps are left when the last driver is
+/// dropped, the thread takes over. Several executors can drive the same timers.
 ///
 /// # Examples
 ///
-/// A loop that does nothing but sleep:
+/// A loop that only sleeps:
 ///
 /// ```
 /// use core::task::{Context, Waker};
@@ -56,12 +55,12 @@ pub struct Driver<B: Backend = DefaultBackend> {
 }
 
 impl<B: Backend> Timers<B> {
-    /// A driver of these timers: see [`Driver`].
+    /// Returns a driver of these timers. See [`Driver`].
     ///
     /// # Examples
     ///
     /// See [`Driver`].
-    #[must_use = "dropped, it drives no more"]
+    #[must_use = "a driver that is dropped drives no more"]
     pub fn driver(&self) -> Driver<B> {
         Driver {
             slot: self.inner.lock.with(|section| section.state.drivers.add()),
@@ -86,12 +85,12 @@ impl<B: Backend> Timers<B> {
         }
     }
 
-    /// Does what `Drivers::notify` has left to do: wakes the drivers that did not fit
-    /// into a list, and starts the thread, if there is to be one.
+    /// Completes what `Drivers::notify` has left to do. Wakes the drivers that did not
+    /// fit into a list, and starts the thread if it has to drive.
     ///
     /// # Panics
     ///
-    /// Panics if the system refuses the thread; the next sleep tries again.
+    /// Panics if the system refuses the thread. The next sleep tries again.
     #[cold]
     pub(super) fn notify_drivers(&self, deadline: u64) {
         let mut thread = None;
@@ -120,13 +119,14 @@ impl<B: Backend> Timers<B> {
 }
 
 impl<B: Backend> Driver<B> {
-    /// Fires what is due, leaves the driver's waker, and returns until when the driver
-    /// may sleep. The waker is called if an earlier deadline comes up before that.
+    /// Fires what is due, registers the driver's waker, and returns the time until which
+    /// the driver may sleep. The waker is called if an earlier deadline is added before
+    /// that time.
     ///
-    /// `None` is for ever: there is no deadline, or the clock is virtual and nothing
-    /// comes of waiting (see [`Timers::idle`]).
+    /// Returns `None` if the driver may sleep for ever. Then there is no deadline, or the
+    /// clock is virtual and does not move while the driver sleeps (see [`Timers::idle`]).
     ///
-    /// Of a driver's wakers it is the latest that counts.
+    /// Each turn replaces the waker of the one before.
     ///
     /// # Examples
     ///
@@ -135,7 +135,7 @@ impl<B: Backend> Driver<B> {
         self.timers.turn(self.slot, cx)
     }
 
-    /// Fires what is due, as [`Timers::fire`] does. If no sleep waits it does not read
+    /// Fires what is due, as [`Timers::fire`] does. If no sleep waits, it does not read
     /// the clock, so an executor can call it often.
     ///
     /// # Examples
@@ -166,8 +166,8 @@ impl<B: Backend> Driver<B> {
     }
 }
 
-/// Where it was the last, and sleeps are left, a thread drives from now on, if these
-/// are timers that have one.
+/// If it was the last driver, and sleeps are left, a thread takes over, if these timers
+/// have one.
 impl<B: Backend> Drop for Driver<B> {
     fn drop(&mut self) {
         let thread = self.timers.inner.lock.with(|section| {
@@ -176,7 +176,7 @@ impl<B: Backend> Drop for Driver<B> {
             let left = state.wheel.next_deadline().is_some();
             left.then(|| state.drivers.add_thread()).flatten()
         });
-        // Refused, it is asked for again by the next sleep.
+        // If the thread is refused, the next sleep tries again.
         self.timers.start(thread).ok();
     }
 }

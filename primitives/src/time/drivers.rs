@@ -8,10 +8,10 @@
 //!
 //! Invariants:
 //!
-//! 1. No deadline comes before the tick until which a driver is parked, at which it
-//!    wakes by itself. So several drivers can share timers: each knows of every
-//!    deadline.
-//! 2. Timers that can have a thread have it if a sleep waits and there is no driver. So
+//! 1. No deadline comes before the tick until which a driver is parked. At that tick it
+//!    wakes by itself. So several drivers can share timers: each knows of every deadline.
+//! 2. If timers can have a thread, a sleep waits and there is no driver, then they have
+//!    the thread. So no sleep is left behind by an executor that has ended.
 //!    no sleep is left behind by an executor that has ended.
 
 #![forbid(unsafe_code)]
@@ -22,12 +22,12 @@ use crate::protocol::{Registered, Registration, WakeList, WakerSlot};
 
 /// The drivers of timers, under their lock.
 pub(super) struct Drivers {
-    /// A slot for each driver, empty after it has gone.
+    /// A slot for each driver. It is empty after the driver was dropped.
     slots: Vec<Option<Slot>>,
     /// The latest tick until which a driver is parked. Later deadlines concern no
     /// driver. Zero if none is parked, and the end of time if a thread is to be started.
     until: u64,
-    /// Whether a thread is to drive if there is no driver, and has not been started.
+    /// A thread has to drive if there is no driver, and has not been started.
     unstarted: bool,
 }
 
@@ -93,7 +93,7 @@ impl Drivers {
         self.remove(slot, wakes);
     }
 
-    /// Leaves the waker of a driver that parks until a tick.
+    /// Registers the waker of a driver that parks until a tick.
     pub(super) fn register(
         &mut self,
         slot: usize,
@@ -109,7 +109,7 @@ impl Drivers {
     }
 
     /// Wakes the drivers that are parked until later than `deadline`. Returns whether
-    /// there is more to do, which is for `Timers::notify_drivers`.
+    /// `Timers::notify_drivers` has to complete this.
     #[must_use]
     #[inline]
     pub(super) fn notify(&mut self, deadline: u64, wakes: &mut WakeList) -> bool {
@@ -132,14 +132,14 @@ impl Drivers {
         more || self.unstarted && drivers == 0
     }
 
-    /// Returns the slot of the thread, if it is to be started now.
+    /// Returns the slot of the thread, if it has to be started now.
     pub(super) fn add_thread(&mut self) -> Option<usize> {
         let starts = self.unstarted && self.slots.iter().all(Option::is_none);
         self.unstarted &= !starts;
         starts.then(|| self.add())
     }
 
-    /// Takes the wakers of all drivers out, at the end. Returns whether there are more.
+    /// Takes the wakers of all drivers out, at the end. Returns whether more are left.
     pub(super) fn wake_all(&mut self, wakes: &mut WakeList) -> bool {
         for slot in self.slots.iter_mut().flatten() {
             if wakes.is_full() {

@@ -1,14 +1,14 @@
-//! What can go wrong in time.
+//! Errors of timers and timeouts.
 
 #![forbid(unsafe_code)]
 
 use core::fmt;
 
-/// The error of a timer that cannot wait, of which there is none: no operation of
+/// The error of a timer that cannot wait. It has no values: no operation of
 /// [`time`](super) returns it.
 ///
-/// It is there for code that names `tokio::time::error::Error`, as in an
-/// `impl From<time::error::Error>`.
+/// It exists for code that names `tokio::time::error::Error`, as in an `impl
+/// From<time::error::Error>`.
 ///
 /// # Examples
 ///

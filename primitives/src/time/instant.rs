@@ -1,4 +1,4 @@
-//! `Instant`: a point in time, of whichever clock.
+//! `Instant`: a point in time of a clock.
 
 #![forbid(unsafe_code)]
 
@@ -6,15 +6,14 @@ use core::fmt;
 use core::ops::{Add, AddAssign, Sub, SubAssign};
 use core::time::Duration;
 
-/// A point in time: nanoseconds since the origin of a clock.
+/// A point in time, in nanoseconds since the origin of a clock.
 ///
-/// Real clocks share one origin, which lies before the process began; a virtual
-/// clock has its own. Instants of different clocks can be compared like any two
-/// numbers, and it means as little.
+/// Real clocks share one origin, which lies before the process began. A virtual clock has
+/// its own. Comparing instants of different clocks is possible, but has no meaning.
 ///
-/// Arithmetic saturates: it neither wraps nor panics. [`Instant::MAX`], which lies
-/// 584 years after the origin, is what everything later becomes, and a timer for
-/// then is one that never fires.
+/// Arithmetic saturates: it neither wraps nor panics. Everything later than
+/// [`Instant::MAX`], 584 years after the origin, becomes [`Instant::MAX`]. A timer with
+/// that deadline never fires.
 ///
 /// # Differences
 ///
@@ -41,10 +40,10 @@ impl Instant {
     /// The origin of its clock.
     pub const ORIGIN: Self = Self(0);
 
-    /// The last instant there is.
+    /// The last instant.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// The instant that lies so long after the origin of its clock.
+    /// Returns the instant that is `duration` after the origin of its clock.
     ///
     /// # Examples
     ///
@@ -64,7 +63,7 @@ impl Instant {
         }
     }
 
-    /// How long after the origin of its clock it is.
+    /// Returns the time from the origin of its clock to this instant.
     #[must_use]
     pub const fn since_origin(self) -> Duration {
         Duration::from_nanos(self.0)
@@ -78,7 +77,7 @@ impl Instant {
         self.0
     }
 
-    /// How much time has passed since then, by the timers that are
+    /// Returns the time that has passed since this instant, by the timers that are
     /// [current](super::Timers::current).
     ///
     /// # Examples
@@ -93,13 +92,14 @@ impl Instant {
         Self::now() - *self
     }
 
-    /// Now, by the timers that are [current](super::Timers::current).
+    /// Returns the current time, by the timers that are
+    /// [current](super::Timers::current).
     #[cfg(feature = "std")]
     pub fn now() -> Self {
         super::current::with(super::Timers::now)
     }
 
-    /// An instant of `std`, as one of the real clock.
+    /// Converts an instant of `std` to one of the real clock.
     ///
     /// # Examples
     ///
@@ -114,33 +114,33 @@ impl Instant {
         super::clock::from_std(instant)
     }
 
-    /// An instant of the real clock, as one of `std`. One that `std` cannot
-    /// express, which is one of another clock, is taken for the nearest that is
+    /// Converts an instant of the real clock to one of `std`. An instant that `std`
+    /// cannot express, which must be one of another clock, becomes the nearest that is
     /// known.
     #[cfg(feature = "std")]
     pub fn into_std(self) -> std::time::Instant {
         super::clock::into_std(self)
     }
 
-    /// How much time has passed since an earlier instant, and zero since a later
-    /// one.
+    /// Returns the time that has passed since an earlier instant. Returns zero if
+    /// `earlier` is later.
     pub const fn duration_since(&self, earlier: Self) -> Duration {
         self.saturating_duration_since(earlier)
     }
 
-    /// How much time has passed since an earlier instant, or `None` since a later
-    /// one.
+    /// Returns the time that has passed since an earlier instant. Returns `None` if
+    /// `earlier` is later.
     pub fn checked_duration_since(&self, earlier: Self) -> Option<Duration> {
         self.0.checked_sub(earlier.0).map(Duration::from_nanos)
     }
 
-    /// How much time has passed since an earlier instant, and zero since a later
-    /// one.
+    /// Returns the time that has passed since an earlier instant. Returns zero if
+    /// `earlier` is later.
     pub const fn saturating_duration_since(&self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// The instant so much later, or `None` past [`MAX`](Self::MAX).
+    /// Returns the instant that is `duration` later, or `None` past [`MAX`](Self::MAX).
     ///
     /// # Examples
     ///
@@ -157,7 +157,7 @@ impl Instant {
         self.0.checked_add(nanos).map(Self)
     }
 
-    /// The instant so much earlier, or `None` before the origin.
+    /// Returns the instant that is `duration` earlier, or `None` before the origin.
     #[must_use]
     pub fn checked_sub(&self, duration: Duration) -> Option<Self> {
         let nanos = u64::try_from(duration.as_nanos()).ok()?;
@@ -195,7 +195,7 @@ impl SubAssign<Duration> for Instant {
     }
 }
 
-/// Zero where the other is the later one.
+/// Returns zero if the other instant is later.
 impl Sub for Instant {
     type Output = Duration;
 

@@ -1,4 +1,4 @@
-//! `Interval`: ticks, a period apart.
+//! `Interval`: ticks that are a period apart.
 //!
 //! ```text
 //!   due at d ──polled at t ≥ d──▶ ticks, as d ──▶ due at d + period      in time
@@ -7,7 +7,7 @@
 //!                                             └─▶ due at d + n·period > t  late: Skip
 //! ```
 //!
-//! Invariant: a tick answers the instant at which it was due, and ticks once.
+//! Invariant: a tick returns the instant at which it was due, and is returned once.
 
 #![forbid(unsafe_code)]
 
@@ -20,39 +20,39 @@ use core::time::Duration;
 use super::{Instant, Sleep, Timers};
 use crate::backend::{Backend, DefaultBackend};
 
-/// What an [`Interval`] does when a tick is taken late.
+/// What an [`Interval`] does after a late tick.
 ///
-/// A tick is late where it is taken at any time after it was due. There is no
-/// tolerance: under `Burst` and `Skip` none is needed, since a tick that is less
-/// than a period late moves nothing, and `Delay` promises a period between ticks.
+/// A tick is late if it is taken at any time after it was due. There is no tolerance.
+/// `Burst` and `Skip` need none, because a tick that is less than a period late moves no
+/// other. `Delay` promises a full period between ticks.
 ///
 /// # Differences
 ///
-/// tokio's overlooks what is up to 5 ms late, so that under `Delay` ticks come
-/// closer than a period, and with periods that short none is ever late.
+/// tokio ignores a delay of up to 5 ms. So its ticks under `Delay` can be closer than a
+/// period, and with a period that short no tick is ever late.
 ///
 /// # Examples
 ///
-/// With a period of 10 from 0, taken at 0, 25, 26, 30 and 41:
+/// With a period of 10 from 0, and ticks taken at 0, 25, 26, 30 and 41:
 ///
-/// | | takes the ticks of |
+/// | | returns the ticks of |
 /// | --- | --- |
 /// | `Burst` | 0, 10, 20, 30, 40 |
-/// | `Delay` | 0, 10, and at 41 that of 35 |
+/// | `Delay` | 0, 10, and at 41 the tick of 35 |
 /// | `Skip` | 0, 10, 30, 40 |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MissedTickBehavior {
-    /// Ticks as fast as it is asked, until it has caught up.
+    /// Ticks without a pause until it has caught up.
     #[default]
     Burst,
-    /// Ticks a period after the late tick was taken, and so on from there.
+    /// Ticks a period after the late tick was taken, and each period after that.
     Delay,
-    /// Leaves out what was missed, and goes on at the next multiple of the period.
+    /// Skips the missed ticks, and continues at the next multiple of the period.
     Skip,
 }
 
 impl MissedTickBehavior {
-    /// When the next tick is due, of which the last was due at `due` and taken at
+    /// Returns when the next tick is due, if the last was due at `due` and taken at
     /// `now`.
     fn next(self, due: Instant, now: Instant, period: Duration) -> Instant {
         match self {
@@ -60,7 +60,7 @@ impl MissedTickBehavior {
             Self::Delay => now + period,
             Self::Skip => {
                 let late = (now - due).as_nanos();
-                // Less than a period, and no more than it was late: it fits.
+                // Less than a period, and at most the delay, so it fits into a `u64`.
                 let past = (late % period.as_nanos()) as u64;
                 now - Duration::from_nanos(past) + period
             }
@@ -69,12 +69,12 @@ impl MissedTickBehavior {
 }
 
 impl<B: Backend> Timers<B> {
-    /// Ticks now, and each time `period` has passed. See
+    /// Creates an interval that ticks now, and each time `period` has passed. See
     /// [`time::interval`](super::interval).
     ///
     /// # Panics
     ///
-    /// Panics where the period is zero.
+    /// Panics if `period` is zero.
     ///
     /// # Examples
     ///
@@ -91,12 +91,12 @@ impl<B: Backend> Timers<B> {
         self.interval_at(self.now(), period)
     }
 
-    /// Ticks at `start`, and each time `period` has passed. See
+    /// Creates an interval that ticks at `start`, and each time `period` has passed. See
     /// [`time::interval_at`](super::interval_at).
     ///
     /// # Panics
     ///
-    /// Panics where the period is zero.
+    /// Panics if `period` is zero.
     ///
     /// # Examples
     ///
@@ -116,7 +116,7 @@ impl<B: Backend> Timers<B> {
     }
 }
 
-/// Ticks, a period apart. See [`interval`](super::interval).
+/// Ticks that are a period apart. See [`interval`](super::interval).
 ///
 /// # Examples
 ///
@@ -151,11 +151,11 @@ impl<B: Backend> Interval<B> {
         }
     }
 
-    /// Waits for the next tick, and answers the instant at which it was due.
+    /// Waits for the next tick. Returns the instant at which it was due.
     ///
     /// # Cancel safety
     ///
-    /// Dropped before it is ready, it takes no tick.
+    /// Dropping the future loses no tick.
     ///
     /// # Examples
     ///
@@ -178,7 +178,7 @@ impl<B: Backend> Interval<B> {
         }
     }
 
-    /// Polls for the next tick.
+    /// Polls for the next tick. Returns the instant at which it was due.
     pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Instant> {
         let due = self.sleep.deadline();
         let mut now = self.sleep.timers().now();
@@ -186,7 +186,7 @@ impl<B: Backend> Interval<B> {
             if Pin::new(&mut self.sleep).poll(cx).is_pending() {
                 return Poll::Pending;
             }
-            // It has become due since the clock was read.
+            // The tick has become due since the clock was read.
             now = due;
         }
         let next = self.missed_tick_behavior.next(due, now, self.period);
@@ -194,10 +194,10 @@ impl<B: Backend> Interval<B> {
         Poll::Ready(due)
     }
 
-    /// Makes the next tick due a period from now.
+    /// Resets the interval: the next tick is due a period from now.
     ///
-    /// As after each of the resets, a task that waits for a tick goes on waiting,
-    /// and is woken when the tick is due.
+    /// A task that waits for a tick goes on waiting, and is woken when the tick is due.
+    /// This holds for each of the resets.
     ///
     /// # Examples
     ///
@@ -216,7 +216,7 @@ impl<B: Backend> Interval<B> {
         self.reset_after(self.period);
     }
 
-    /// Makes the next tick due now.
+    /// Resets the interval: the next tick is due now.
     ///
     /// # Examples
     ///
@@ -233,12 +233,12 @@ impl<B: Backend> Interval<B> {
         self.reset_after(Duration::ZERO);
     }
 
-    /// Makes the next tick due when `after` has passed from now.
+    /// Resets the interval: the next tick is due `after` from now.
     pub fn reset_after(&mut self, after: Duration) {
         self.reset_at(self.sleep.timers().now() + after);
     }
 
-    /// Makes the next tick due at `deadline`.
+    /// Resets the interval: the next tick is due at `deadline`.
     ///
     /// # Examples
     ///
@@ -255,17 +255,17 @@ impl<B: Backend> Interval<B> {
         self.sleep.reset_to(deadline);
     }
 
-    /// The period.
+    /// Returns the period.
     pub const fn period(&self) -> Duration {
         self.period
     }
 
-    /// What it does when a tick is taken late.
+    /// Returns what the interval does after a late tick.
     pub const fn missed_tick_behavior(&self) -> MissedTickBehavior {
         self.missed_tick_behavior
     }
 
-    /// Says what to do when a tick is taken late.
+    /// Sets what the interval does after a late tick.
     ///
     /// # Examples
     ///

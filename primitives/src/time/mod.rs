@@ -10,48 +10,48 @@
 //! # });
 //! ```
 //!
-//! The names and the semantics are those of `tokio::time`, and of
-//! `tokio_util::time` for the [`DelayQueue`].
+//! Names and semantics are those of `tokio::time`, and of `tokio_util::time` for the
+//! [`DelayQueue`].
 //!
 //! | | |
 //! | --- | --- |
 //! | [`sleep`], [`sleep_until`] | wait |
-//! | [`timeout`], [`timeout_at`] | wait for something else, but not for ever |
+//! | [`timeout`], [`timeout_at`] | wait for a future, but not for ever |
 //! | [`interval`], [`interval_at`] | tick |
-//! | [`DelayQueue`] | values, each of which comes out when its time has come |
-//! | [`Timers`] | all of it on a clock that one passes |
-//! | [`RealClock`], [`VirtualClock`], [`Clock`] | the system's, one to be moved by a test or an executor, one's own |
-//! | [`Driver`] | who fires them |
-//! | [`wheel`] | what they stand on |
+//! | [`DelayQueue`] | holds values, each of which expires after a delay |
+//! | [`Timers`] | all of these on a given clock |
+//! | [`RealClock`], [`VirtualClock`], [`Clock`] | the clock of the system, one that a test or an executor moves, and the trait |
+//! | [`Driver`] | fires timers |
+//! | [`wheel`] | the timing wheel under all of these |
 //!
 //! # Clocks
 //!
-//! Nothing of it needs anything global: [`Timers`] are a value, and have a clock.
-//! The functions of this module are for convenience. They use the timers that are
-//! [entered](Timers::enter) on the thread, as an executor's are, and otherwise those
-//! of the process, on the real clock.
+//! Nothing here needs global state: [`Timers`] are a value, and have a clock. The
+//! functions of this module use the timers that are [entered](Timers::enter) on the
+//! thread, as those of an executor are. If none are entered, they use the timers of the
+//! process, on the real clock.
 //!
-//! The functions look for them when they are called, not when the future is polled:
-//! write `block_on(async { sleep(d).await })`, not `block_on(sleep(d))`. The latter
-//! sleeps on the timers that were current before, not on the executor's.
+//! The functions find their timers when they are called, not when the future is polled.
+//! So write `block_on(async { sleep(d).await })`, not `block_on(sleep(d))`. The latter
+//! sleeps on the timers that were current before, not on those of the executor.
 //!
 //! # Drivers
 //!
-//! Somebody has to look at the clock. An executor with a loop of its own has a
-//! [`Driver`], and sleeps until the deadline that each turn answers; where there is
-//! none, a thread does, which starts when the first sleep waits. So everything works
-//! on tokio, smol, futures, or a bare `block_on`, without any set-up. Where the system
-//! refuses that thread, the poll [panics](Sleep#panics).
+//! Timers have to be driven. An executor with a loop of its own has a [`Driver`], and
+//! sleeps until the deadline that each turn returns. If there is no driver, a thread
+//! drives. It starts when the first sleep waits. So everything works without set-up on
+//! tokio, smol, futures, or a bare `block_on`. If the system refuses that thread, the
+//! poll [panics](Sleep#panics).
 //!
-//! # How exact
+//! # Precision
 //!
-//! Never early. Deadlines are rounded up to ticks, of 2^16 ns (66 µs) unless
-//! [`Timers::new_in`] is told otherwise, and come as much later as the system takes
-//! to wake a thread. Finer ticks are less late and wake the driver more often. Of
-//! 200,000 sleeps of one to two milliseconds, 200 at a time, on a busy machine with
-//! two processors:
+//! No timer fires early. Deadlines are rounded up to ticks of 2^16 ns (66 µs), or of the
+//! length given to [`Timers::new_in`]. To that comes the time that the system takes to
+//! wake a thread. Finer ticks are less late, and wake the driver more often. These are
+//! the figures of 200,000 sleeps of one to two milliseconds, 200 at a time, on a busy
+//! machine with two processors:
 //!
-//! | ticks of | median late | processor time a sleep |
+//! | ticks of | median delay | processor time per sleep |
 //! | --- | --- | --- |
 //! | 1 µs | 94 µs | 5.4 µs |
 //! | 16 µs | 103 µs | 5.7 µs |
@@ -59,28 +59,26 @@
 //! | 262 µs | 258 µs | 2.6 µs |
 //! | 1049 µs, about tokio's | 657 µs | 1.0 µs |
 //!
-//! as `cargo run --profile bench -p reveille-benches --bin timers` has it.
+//! They come from `cargo run --profile bench -p reveille-benches --bin timers`.
 //!
-//! Far deadlines are held: what lies past [`Instant::MAX`] never comes, and nothing
-//! wraps.
+//! Deadlines past [`Instant::MAX`] never come. Nothing wraps.
 //!
-//! Without the feature `std` there are the wheel, [`Timers`] on a [`VirtualClock`]
-//! or on a clock of one's own, and no current timers.
+//! Without the feature `std` there are the wheel, and [`Timers`] on a [`VirtualClock`] or
+//! a [`Clock`] of your own. There are no current timers.
 //!
 //! # Differences from `tokio::time`
 //!
-//! - It works without a runtime: outside of one a sleep is on the timers of the
-//!   process, where tokio's panics.
-//! - There is no `pause`, `resume` or `advance`: a [`VirtualClock`] is moved instead.
-//!   tokio's paused time moves nothing here.
-//! - Deadlines are rounded up to ticks of 66 µs, or as [`Timers::new_in`] is told;
-//!   tokio's to milliseconds.
-//! - [`MissedTickBehavior`] has no tolerance: it tells [what
-//!   follows](MissedTickBehavior#differences).
+//! - It works without a runtime. Outside of one, a sleep is on the timers of the process;
+//!   in tokio it panics.
+//! - There is no `pause`, `resume` or `advance`. Use a [`VirtualClock`] instead. Pausing
+//!   tokio's time does not move these timers.
+//! - Deadlines are rounded up to ticks of 66 µs, or of the length given to
+//!   [`Timers::new_in`]. tokio rounds up to milliseconds.
+//! - [`MissedTickBehavior`] has no tolerance. See [its
+//!   differences](MissedTickBehavior#differences).
 //! - No timer consumes a budget.
-//! - A sleep whose deadline the clock has passed is ready, and
-//!   [`is_elapsed`](Sleep::is_elapsed), before its first poll too. tokio's is elapsed
-//!   once the driver has fired it.
+//! - A sleep whose deadline has passed is ready, and [`is_elapsed`](Sleep::is_elapsed),
+//!   even before its first poll. tokio's is elapsed once the driver has fired it.
 //! - No operation returns [`error::Error`]. If the system refuses the thread that drives
 //!   timers, a poll [panics](Sleep#panics).
 //!
@@ -126,13 +124,13 @@ pub use self::virtual_clock::VirtualClock;
 
 /// Waits for `duration`.
 ///
-/// The time begins with this call, not with the first poll, and the timers are those
-/// that are [current](Timers::current) here: make it inside of the future that an
-/// executor is to run. See [Clocks](self#clocks).
+/// The time begins with this call, not with the first poll. The timers are those that are
+/// [current](Timers::current) here, so call it inside the future that an executor runs.
+/// See [Clocks](self#clocks).
 ///
 /// # Cancel safety
 ///
-/// Dropped, it leaves nothing behind.
+/// Dropping the future cancels the sleep.
 ///
 /// # Examples
 ///
@@ -155,7 +153,7 @@ pub fn sleep(duration: Duration) -> Sleep {
 ///
 /// # Cancel safety
 ///
-/// Dropped, it leaves nothing behind.
+/// Dropping the future cancels the sleep.
 ///
 /// # Examples
 ///
@@ -171,17 +169,18 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
     current::with(|timers| timers.sleep_until(deadline))
 }
 
-/// Waits for a future, but no longer than `duration`.
+/// Waits for a future, for at most `duration`.
 ///
-/// The future is polled first, so a result that is there wins, however late.
+/// The future is polled before the time is checked. If it is ready, its output is
+/// returned, however late.
 ///
 /// # Cancel safety
 ///
-/// That of the future, which is dropped with the timeout.
+/// It is that of the future, which is dropped with the timeout.
 ///
 /// # Errors
 ///
-/// [`Elapsed`](error::Elapsed) where the time has passed before the future was
+/// Returns [`Elapsed`](error::Elapsed) if the time has passed before the future was
 /// ready.
 ///
 /// # Examples
@@ -193,7 +192,7 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 /// # reveille_executor::block_on(async {
 /// let (tx, rx) = oneshot::channel::<u32>();
 /// assert!(timeout(Duration::from_millis(1), rx).await.is_err());
-/// assert_eq!(tx.send(7), Err(7)); // nobody waits any more
+/// assert_eq!(tx.send(7), Err(7)); // the receiver has been dropped
 /// # });
 /// ```
 #[cfg(feature = "std")]
@@ -201,7 +200,7 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
     current::with(|timers| timers.timeout(duration, future))
 }
 
-/// Waits for a future, but not past `deadline`.
+/// Waits for a future, until `deadline` at most.
 ///
 /// # Cancel safety
 ///
@@ -225,11 +224,11 @@ pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::Int
     current::with(|timers| timers.timeout_at(deadline, future))
 }
 
-/// Ticks now, and each time `period` has passed.
+/// Creates an interval that ticks now, and each time `period` has passed.
 ///
 /// # Panics
 ///
-/// Panics where the period is zero.
+/// Panics if `period` is zero.
 ///
 /// # Examples
 ///
@@ -250,11 +249,11 @@ pub fn interval(period: Duration) -> Interval {
     timers.interval(period)
 }
 
-/// Ticks at `start`, and each time `period` has passed.
+/// Creates an interval that ticks at `start`, and each time `period` has passed.
 ///
 /// # Panics
 ///
-/// Panics where the period is zero.
+/// Panics if `period` is zero.
 ///
 /// # Examples
 ///

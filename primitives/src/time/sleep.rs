@@ -9,14 +9,14 @@
 //!      └────────── created or polled at the deadline or later ──────────────────────────┘
 //! ```
 //!
-//! The wheel's time moves when something fires, so it is behind the clock while the
-//! thread that fires does something else: while it polls this very sleep, for one. So a
-//! poll that would wait looks at the clock too, apart from the first of a sleep that was
-//! created with at least [`FRESH`] to go.
+//! The wheel's time moves only when timers fire. So it is behind the clock while the
+//! thread that fires does something else, for example while it polls this sleep. A poll
+//! that would wait therefore reads the clock too. The exception is the first poll of a
+//! sleep that was created with at least [`FRESH`] to go.
 //!
-//! Invariant: an entry of the wheel belongs to the sleep that inserted it, from its
-//! first pending poll until it is ready or dropped, through any number of resets.
-//! The waker stands in the entry, so a reset leaves it where it is.
+//! Invariant: an entry of the wheel belongs to the sleep that inserted it, from its first
+//! pending poll until it is ready or dropped, through any number of resets. The waker is
+//! in the entry, so a reset keeps it.
 
 #![forbid(unsafe_code)]
 
@@ -32,9 +32,9 @@ use super::{Instant, Timers};
 use crate::backend::{Backend, DefaultBackend};
 use crate::protocol::WakerSlot;
 
-/// A sleep that is created with so much to go is not compared with the clock once more
-/// at its first poll, which as a rule follows at once. Reading the clock is a quarter of
-/// what a sleep costs that is given up before its time.
+/// The first poll of a sleep that is created with this much to go does not read the clock
+/// again, because it usually follows at once. Reading the clock is a quarter of the cost
+/// of a sleep that is cancelled.
 const FRESH: Duration = Duration::from_secs(1);
 
 impl<B: Backend> Timers<B> {
@@ -73,19 +73,19 @@ impl<B: Backend> Timers<B> {
 
 /// The future of [`sleep`](super::sleep) and [`sleep_until`](super::sleep_until).
 ///
-/// It can be polled again after it was ready, and is ready then; and it can be
-/// [reset](Self::reset), and waits again.
+/// It can be polled again after it was ready, and is ready again. If it is
+/// [reset](Self::reset), it waits again.
 ///
 /// # Panics
 ///
-/// A poll that has to wait, and a [reset](Self::reset) of a sleep that waits, panic
-/// where the timers have no [driver](super::Driver) and are to have [a
-/// thread](Timers::threaded), as those of the process are, and the system refuses it.
-/// The next sleep tries again.
+/// A poll that has to wait, and a [reset](Self::reset) of a sleep that waits, panic if
+/// the system refuses [the thread](Timers::threaded) that has to drive the timers. This
+/// concerns timers without a [driver](super::Driver) that drive by a thread, as those of
+/// the process do. The next sleep tries again.
 ///
 /// # Cancel safety
 ///
-/// Dropped, it leaves nothing behind.
+/// Dropping the future cancels the sleep.
 ///
 /// # Examples
 ///
@@ -107,12 +107,12 @@ pub struct Sleep<B: Backend = DefaultBackend> {
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     Created,
-    /// Created, with [`FRESH`] to go.
+    /// Created with at least [`FRESH`] to go.
     Fresh,
     Waiting(Timer),
-    /// Over, and no poll has returned it yet.
+    /// The deadline has passed, and no poll has returned that.
     Elapsed,
-    /// Over, and a poll has returned it.
+    /// The deadline has passed, and a poll has returned that.
     Returned,
 }
 
@@ -128,7 +128,7 @@ impl<B: Backend> Sleep<B> {
         sleep
     }
 
-    /// A sleep whose deadline has not been compared with the time.
+    /// Creates a sleep without comparing its deadline with the time.
     #[inline]
     pub(super) const fn unread(timers: Timers<B>, deadline: Instant) -> Self {
         Self {
@@ -146,13 +146,13 @@ impl<B: Backend> Sleep<B> {
         matches!(self.stage, Stage::Waiting(_))
     }
 
-    /// Returns the instant at which the sleep is over.
+    /// Returns the deadline of the sleep.
     pub const fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// Returns whether the deadline has passed, whether the sleep was polled or not. A
-    /// poll is then ready.
+    /// Returns whether the deadline has passed, even if the sleep was never polled. If
+    /// so, a poll is ready.
     ///
     /// # Differences
     ///
@@ -181,13 +181,13 @@ impl<B: Backend> Sleep<B> {
                 .with(|section| deadline <= section.state.wheel.now())
     }
 
-    /// Gives the sleep another deadline, before, while or after it waits.
+    /// Resets the sleep to another deadline, whether it waits or not.
     ///
-    /// A task that waits for it goes on waiting, and is woken at the new deadline: it need
-    /// not poll again. A task that was woken for the old deadline finds, when it polls,
-    /// that it has to wait.
+    /// A task that waits for the sleep goes on waiting, and is woken at the new deadline.
+    /// It need not poll again. If a task was woken for the old deadline, its next poll
+    /// finds that it has to wait.
     ///
-    /// A sleep is `Unpin`: with a `&mut Sleep`, write `Pin::new(&mut sleep).reset(…)`.
+    /// A sleep is `Unpin`. With a `&mut Sleep`, write `Pin::new(&mut sleep).reset(…)`.
     ///
     /// # Examples
     ///
@@ -206,7 +206,7 @@ impl<B: Backend> Sleep<B> {
         self.get_mut().reset_to(deadline);
     }
 
-    /// Does what [`reset`](Self::reset) does.
+    /// Resets the sleep, as [`reset`](Self::reset) does.
     pub(super) fn reset_to(&mut self, deadline: Instant) {
         self.deadline = deadline;
         let Stage::Waiting(timer) = self.stage else {
@@ -231,7 +231,7 @@ impl<B: Backend> Sleep<B> {
         }
     }
 
-    /// Takes the sleep out of the wheel and gives it another deadline. The next poll
+    /// Removes the sleep from the wheel, and gives it another deadline. The next poll
     /// starts it again.
     pub(super) fn restart(&mut self, deadline: Instant) {
         self.cancel();
@@ -260,8 +260,8 @@ impl<B: Backend> Sleep<B> {
 }
 
 impl<B: Backend> Sleep<B> {
-    /// Polls the wheel: is ready if its time has reached the deadline, and registers
-    /// otherwise.
+    /// Polls the wheel. It is ready if the wheel's time has reached the deadline.
+    /// Otherwise it registers the waker.
     #[inline]
     pub(super) fn poll_wheel(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Self {
@@ -307,7 +307,7 @@ impl<B: Backend> Future for Sleep<B> {
             Stage::Fresh => return this.poll_wheel(cx),
             Stage::Created if !this.timers.has_passed(this.deadline) => return this.poll_wheel(cx),
             Stage::Waiting(_) => {
-                // The wheel first: a sleep that was woken finds it there.
+                // The wheel first, because a sleep that was woken is ready there.
                 if this.poll_wheel(cx).is_pending() && !this.timers.has_passed(this.deadline) {
                     return Poll::Pending;
                 }
@@ -320,7 +320,7 @@ impl<B: Backend> Future for Sleep<B> {
     }
 }
 
-/// It is terminated when a poll was ready, until it is reset.
+/// Terminated if a poll was ready, until it is reset.
 #[cfg(feature = "futures-core")]
 impl<B: Backend> futures_core::FusedFuture for Sleep<B> {
     fn is_terminated(&self) -> bool {
@@ -328,7 +328,7 @@ impl<B: Backend> futures_core::FusedFuture for Sleep<B> {
     }
 }
 
-/// Takes the entry out of the wheel.
+/// Removes the entry from the wheel.
 impl<B: Backend> Drop for Sleep<B> {
     #[inline]
     fn drop(&mut self) {

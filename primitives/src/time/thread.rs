@@ -1,14 +1,13 @@
-//! The driver of timers that nobody else drives: a thread, started at the first
-//! need.
+//! The thread that drives timers without a driver. It starts when it is first needed.
 //!
 //! ```text
 //!              a sleep waits, no driver                   the last handle is dropped
 //!   unstarted ─────────────────────────▶ turn ⇄ parked ──────────────────────────────▶ gone
 //! ```
 //!
-//! Invariant: the thread owns its timers only while it takes a turn, so that they
-//! can go, and is not joined by anybody, so that the process can end. A waker that
-//! panics ends a turn, and the next begins at once.
+//! Invariant: the thread owns its timers only during a turn, so that they can be dropped.
+//! It is never joined, so that the process can end. A waker that panics ends a turn, and
+//! the next turn begins at once.
 
 #![forbid(unsafe_code)]
 
@@ -29,23 +28,23 @@ use super::{Clock, RealClock, Timers};
 use crate::backend::SharedBackend;
 
 impl Timers {
-    /// Timers on the real clock, driven by a thread of their own: it starts when
-    /// a sleep waits and they have no other [driver](Self::driver), and ends when
-    /// they are dropped. It does not keep the process from ending.
+    /// Creates timers on the real clock, driven by a thread of their own. The thread
+    /// starts when a sleep waits and the timers have no other [driver](Self::driver). It
+    /// ends when the timers are dropped. It does not keep the process from ending.
     ///
-    /// A child of `fork` has the timers and not the thread: what sleeps on them there
-    /// sleeps for ever. Make others in the child.
+    /// After a `fork`, the child has the timers but not the thread: a sleep on them never
+    /// ends there. Create others in the child.
     ///
-    /// Their granularity is 2^16 ns, 66 µs: about what a system is late anyway when
-    /// it wakes a thread by time.
+    /// Their granularity is 2^16 ns (66 µs). This is about as late as a system wakes a
+    /// thread.
     #[cfg(not(loom))]
     #[must_use]
     pub fn threaded() -> Self {
         Self::threaded_in(DEFAULT_GRANULARITY)
     }
 
-    /// Timers on the real clock, to be driven by a [driver](Self::driver): nothing of
-    /// a model outlives it, so there is no thread of their own.
+    /// Creates timers on the real clock, which a [driver](Self::driver) has to drive.
+    /// Under loom they have no thread, because it would outlive the model.
     #[cfg(loom)]
     #[must_use]
     pub fn threaded() -> Self {
@@ -54,8 +53,8 @@ impl Timers {
 }
 
 impl<B: SharedBackend> Timers<B> {
-    /// As [`threaded`](Timers::threaded), over any backend and with any
-    /// [granularity](Self::new_in).
+    /// Creates timers as [`threaded`](Timers::threaded) does, over any backend and with
+    /// any [granularity](Self::new_in).
     ///
     /// # Examples
     ///
@@ -93,24 +92,24 @@ fn drive<B: SharedBackend>(driven: &Weak<Inner<B>>, slot: usize) {
     let waker = Waker::from(waiter.clone());
     while let Some(inner) = driven.upgrade() {
         let timers = Timers { inner };
-        // Whoever is due is fired in the turn, whatever panics in it.
+        // Everything that is due fires in the turn, whatever panics in it.
         let turn = catch_unwind(AssertUnwindSafe(|| {
             timers.turn(slot, &mut Context::from_waker(&waker))
         }));
         let Ok(next) = turn else { continue };
         let sleep = next.map(|next| next - timers.now());
-        // Where it is the last handle, that notifies the thread.
+        // If this is the last handle, dropping it notifies this thread.
         if catch_unwind(AssertUnwindSafe(|| drop(timers))).is_ok() {
             waiter.wait(sleep);
         }
     }
 }
 
-/// What the thread sleeps on.
+/// The waker of the thread, and what it sleeps on.
 struct ThreadWaker {
     thread: Thread,
-    /// Beside the token of the thread, which a waker that blocks in a turn of the
-    /// driver may use up.
+    /// Kept beside the token of the thread, because a waker that blocks during a turn can
+    /// consume the token.
     notified: AtomicBool,
 }
 
@@ -123,7 +122,7 @@ impl ThreadWaker {
             Some(duration) => thread::park_timeout(duration),
             None => thread::park(),
         }
-        // A turn follows, which looks at whatever it was notified for.
+        // The turn that follows sees what the notification was for.
         self.notified.swap(false, Ordering::Acquire);
     }
 }

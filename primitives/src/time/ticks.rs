@@ -1,4 +1,4 @@
-//! Instants in ticks of a wheel, and back.
+//! Converts instants to ticks of a wheel, and back.
 
 #![forbid(unsafe_code)]
 
@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use super::Instant;
 
-/// How long a tick is: a power of two of nanoseconds, so that converting is a
+/// The length of a tick. It is a power of two of nanoseconds, so that converting is a
 /// shift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticks {
@@ -14,7 +14,7 @@ pub(super) struct Ticks {
 }
 
 impl Ticks {
-    /// Ticks that are no longer than `granularity`.
+    /// Creates ticks that are no longer than `granularity`.
     pub(super) fn of(granularity: Duration) -> Self {
         let nanos = u64::try_from(granularity.as_nanos()).unwrap_or(u64::MAX);
         Self {
@@ -26,8 +26,8 @@ impl Ticks {
         Duration::from_nanos(1 << self.shift)
     }
 
-    /// The tick at which a deadline has passed: rounded up, so that nothing fires
-    /// early.
+    /// Returns the tick at which a deadline has passed. It is rounded up, so that nothing
+    /// fires early.
     #[inline]
     pub(super) const fn deadline(self, instant: Instant) -> u64 {
         let nanos = instant.nanos();
@@ -35,8 +35,8 @@ impl Ticks {
         tick + ((tick << self.shift) != nanos) as u64
     }
 
-    /// The tick that a time is in: rounded down, but for the end of time, by which
-    /// every deadline has passed.
+    /// Returns the tick that contains a time. It is rounded down, except for the end of
+    /// time, by which every deadline has passed.
     #[inline]
     pub(super) const fn now(self, instant: Instant) -> u64 {
         match instant.nanos() {
@@ -45,8 +45,8 @@ impl Ticks {
         }
     }
 
-    /// The instant at which a tick begins. None where it does not come before the
-    /// end of time.
+    /// Returns the instant at which a tick begins, or `None` if it is not before the end
+    /// of time.
     pub(super) fn instant(self, tick: u64) -> Option<Instant> {
         let begins = tick <= u64::MAX >> self.shift;
         let instant = Instant::from_nanos(tick << self.shift);

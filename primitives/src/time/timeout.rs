@@ -1,4 +1,5 @@
-//! What creates a [`Timeout`]. Its states and invariant stand with the type.
+//! Methods that create a [`Timeout`]. Its states and invariant are documented with the
+//! type.
 
 #![forbid(unsafe_code)]
 
@@ -11,8 +12,7 @@ use crate::backend::Backend;
 pub use crate::raw::Timeout;
 
 impl<B: Backend> Timers<B> {
-    /// Waits for a future, but no longer than `duration`. See
-    /// [`time::timeout`](super::timeout).
+    /// Waits for a future, for at most `duration`. See [`time::timeout`](super::timeout).
     ///
     /// # Examples
     ///
@@ -33,7 +33,7 @@ impl<B: Backend> Timers<B> {
         Timeout::new(future.into_future(), self.sleep(duration))
     }
 
-    /// Waits for a future, but not past `deadline`. See
+    /// Waits for a future, until `deadline` at most. See
     /// [`time::timeout_at`](super::timeout_at).
     ///
     /// # Examples
@@ -54,8 +54,8 @@ impl<B: Backend> Timers<B> {
     }
 }
 
-/// [`timeout`](super::timeout) and [`timeout_at`](super::timeout_at) as methods of a
-/// future, for chains of calls.
+/// Provides [`timeout`](super::timeout) and [`timeout_at`](super::timeout_at) as methods
+/// of a future, for chains of calls.
 ///
 /// # Examples
 ///
@@ -67,7 +67,7 @@ impl<B: Backend> Timers<B> {
 /// ```
 #[cfg(feature = "std")]
 pub trait FutureExt: Future {
-    /// Waits for the future, but no longer than `duration`. See
+    /// Waits for the future, for at most `duration`. See
     /// [`time::timeout`](super::timeout).
     ///
     /// # Errors
@@ -80,7 +80,7 @@ pub trait FutureExt: Future {
         super::timeout(duration, self)
     }
 
-    /// Waits for the future, but not past `deadline`. See
+    /// Waits for the future, until `deadline` at most. See
     /// [`time::timeout_at`](super::timeout_at).
     ///
     /// # Errors

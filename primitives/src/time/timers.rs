@@ -1,4 +1,4 @@
-//! `Timers`: a wheel under the lock, a clock, and who drives them.
+//! `Timers`: a wheel under a lock, a clock, and their drivers.
 //!
 //! ```text
 //!   Sleep::poll ──registers, or is due──▶ ┌────────────────┐ ◀──fires what is due── driver
@@ -6,13 +6,13 @@
 //!   Sleep::poll ──nearer deadline───────▶ └────────────────┘ ──wakes───────────▶ parked
 //! ```
 //!
-//! What drives is in `driver`: an executor's loop, or a thread. This file knows of no
-//! future; each has its own, with the methods of `Timers` that create it.
+//! Drivers are in `driver`: the loop of an executor, or a thread. This file knows no
+//! future. The methods of `Timers` that create a future are in the file of that future.
 //!
-//! Invariant: a sleep is ready when the *wheel's* time has reached its deadline, or its
-//! own look at a real clock has. The wheel's time stands under the lock with the wakers
-//! (P1), and moves only in the sections that fire. A sleep that is due is ready at once
-//! and never enters the wheel, so firing ends, whatever the wakers do.
+//! Invariant: a sleep is ready if the *wheel's* time has reached its deadline, or if a
+//! poll has read that from a real clock. The wheel's time is under the lock with the
+//! wakers (P1), and moves only in the sections that fire. A sleep that is due is ready at
+//! once and never enters the wheel. So firing ends, whatever the wakers do.
 
 #![forbid(unsafe_code)]
 
@@ -32,13 +32,12 @@ use crate::protocol::{Bits, Section, StateLock, WakeList, WakerSlot};
 
 /// Timers: sleeps, timeouts and intervals on one clock.
 ///
-/// It is a handle: clones share the same timers. To test code that waits, give it
-/// the timers of a [`VirtualClock`](super::VirtualClock); nothing global is
-/// involved.
+/// It is a handle: clones share the same timers. To test code that waits, give it the
+/// timers of a [`VirtualClock`](super::VirtualClock). No global state is involved.
 ///
-/// Somebody has to [drive](Self::driver) them: an executor, or a thread of their own
-/// ([`threaded`](Self::threaded)). Timers on a virtual clock are driven by whoever
-/// moves the clock.
+/// Timers have to be [driven](Self::driver), by an executor or by a thread of their own
+/// ([`threaded`](Self::threaded)). Timers on a virtual clock fire when the clock is
+/// moved.
 ///
 /// # Examples
 ///
@@ -58,24 +57,26 @@ pub(super) struct Inner<B: Backend> {
     pub(super) lock: StateLock<State, B>,
     pub(super) source: Source,
     pub(super) ticks: Ticks,
-    /// Starts the thread that drives if nothing else does, in its slot.
+    /// Starts the thread that drives if there is no driver, in its slot.
     pub(super) start: Option<Start<B>>,
 }
 
-/// A clock is asked for the time and no more, outside the lock.
+/// The clock is only read, outside the lock.
 impl<B: Backend> RefUnwindSafe for Inner<B> {}
 
-/// Starts a thread that drives timers, in a slot; or returns why it could not.
+/// Starts a thread that drives timers, in a slot. Returns an error if the thread could
+/// not be started.
 pub(super) type Start<B> = fn(&Timers<B>, usize) -> Result<(), String>;
 
-/// A sleep may wait: the wheel was not empty when something fired last, or is not since.
+/// A sleep may wait: the wheel was not empty at the last section that fired, or is not
+/// empty since.
 pub(super) const WAITING: Bits = Bits::new(1);
 
 /// Where the time comes from.
 pub(super) enum Source {
-    /// From a clock that is looked at.
+    /// It is read from a clock.
     Clock(Box<dyn Clock>),
-    /// From whoever moves it: it is [`State::now`].
+    /// It is [`State::now`], which the methods of the clock move.
     Virtual(Advance),
 }
 
@@ -86,12 +87,12 @@ pub(super) struct State {
     pub(super) drivers: Drivers,
 }
 
-/// The granularity of those who name none: 2^16 ns.
+/// The default granularity, 2^16 ns.
 pub(super) const DEFAULT_GRANULARITY: Duration = Duration::from_nanos(1 << 16);
 
 impl Timers {
-    /// Timers on a clock, to be driven by a [driver](Self::driver), or by whoever
-    /// calls [`fire`](Self::fire).
+    /// Creates timers on a clock. A [driver](Self::driver), or calls of
+    /// [`fire`](Self::fire), have to fire them.
     #[must_use]
     pub fn new(clock: impl Clock) -> Self {
         Self::new_in(clock, DEFAULT_GRANULARITY)
@@ -99,10 +100,10 @@ impl Timers {
 }
 
 impl<B: Backend> Timers<B> {
-    /// Timers on a clock, over any backend and with any granularity.
+    /// Creates timers on a clock, over any backend and with any granularity.
     ///
-    /// Deadlines are rounded up to ticks of this length, itself rounded down to a
-    /// power of two of nanoseconds. Finer ticks are less late; timers in the same
+    /// The granularity is rounded down to a power of two of nanoseconds. Deadlines are
+    /// rounded up to ticks of this length. Finer ticks are less late. Timers of the same
     /// tick share one wake-up of the driver.
     ///
     /// # Examples
@@ -142,7 +143,7 @@ impl<B: Backend> Timers<B> {
         }
     }
 
-    /// What time it is.
+    /// Returns the time.
     #[inline]
     #[must_use]
     pub fn now(&self) -> Instant {
@@ -152,13 +153,14 @@ impl<B: Backend> Timers<B> {
         }
     }
 
-    /// How long a tick is, to which deadlines are rounded up.
+    /// Returns the length of a tick. Deadlines are rounded up to ticks.
     #[must_use]
     pub fn granularity(&self) -> Duration {
         self.inner.ticks.granularity()
     }
 
-    /// How many sleeps wait, or have been woken and not been polled since.
+    /// Returns the number of sleeps that wait, or that have been woken and not polled
+    /// since.
     ///
     /// # Examples
     ///
@@ -174,11 +176,11 @@ impl<B: Backend> Timers<B> {
         self.inner.lock.with(|section| section.state.wheel.len())
     }
 
-    /// Fires what is due by the clock, in the order of deadlines. On a virtual
-    /// clock there is nothing to do: whoever moves it fires.
+    /// Fires what is due by the clock, in the order of deadlines. On a virtual clock it
+    /// does nothing, because moving the clock fires.
     ///
-    /// A waker that panics does not keep others from being woken; the panic goes on
-    /// to the caller afterwards.
+    /// If a waker panics, all others are still woken. The panic then resumes in the
+    /// caller.
     ///
     /// # Examples
     ///
@@ -202,8 +204,8 @@ impl<B: Backend> Timers<B> {
         }
     }
 
-    /// Returns whether a real clock has reached a deadline. On a virtual clock the wheel's
-    /// time is the clock's, which the section looks at.
+    /// Returns whether a real clock has reached a deadline. On a virtual clock it returns
+    /// `false`: there the wheel's time is the clock's, and the section compares that.
     #[inline]
     pub(super) fn has_passed(&self, deadline: Instant) -> bool {
         match &self.inner.source {
@@ -212,10 +214,9 @@ impl<B: Backend> Timers<B> {
         }
     }
 
-    /// What an executor calls when it has nothing else to do: a virtual clock that
-    /// is [moved when idle](Advance::WhenIdle) goes to the next deadline, and what
-    /// is due fires. Answers whether something did; if so, there may be something
-    /// to run.
+    /// Moves a virtual clock that is [moved when idle](Advance::WhenIdle) to the next
+    /// deadline, and fires what is due. An executor calls this when it has nothing else
+    /// to do. Returns whether the clock was moved. If so, a task may be ready.
     ///
     /// # Examples
     ///
@@ -238,8 +239,8 @@ impl<B: Backend> Timers<B> {
         }
     }
 
-    /// The first deadline that has not fired, at the end of its tick; `None` where
-    /// there is none before the end of time.
+    /// Returns the first deadline that has not fired, at the end of its tick. Returns
+    /// `None` if there is none before the end of time.
     ///
     /// # Examples
     ///
@@ -258,14 +259,15 @@ impl<B: Backend> Timers<B> {
         self.inner.ticks.instant(next?)
     }
 
-    /// Moves a virtual clock to the next deadline, if there is one before the end
-    /// of time, and fires.
+    /// Moves a virtual clock to the next deadline, and fires. Returns whether there was a
+    /// deadline before the end of time.
     pub(super) fn fire_next(&self) -> bool {
         self.fire_at(|state| self.inner.ticks.instant(state.wheel.next_deadline()?))
     }
 
-    /// Moves the time to what `to` answers in the first of the sections, and fires
-    /// what is due by then in as many as it takes.
+    /// Moves the time to the result of `to`, which is called in the first section. Then
+    /// fires what is due, in as many sections as it takes. Returns whether `to` returned
+    /// a time.
     pub(super) fn fire_at(&self, to: impl FnOnce(&State) -> Option<Instant>) -> bool {
         let ticks = self.inner.ticks;
         let mut to = Some(to);
@@ -286,7 +288,7 @@ impl<B: Backend> Timers<B> {
         due.is_some()
     }
 
-    /// The tick at which a deadline has passed.
+    /// Returns the tick at which a deadline has passed.
     #[inline]
     pub(super) fn tick(&self, deadline: Instant) -> u64 {
         self.inner.ticks.deadline(deadline)
@@ -303,8 +305,8 @@ impl State {
         self.now
     }
 
-    /// Takes out the wakers of what is due by then, as many as fit, and answers
-    /// whether there are more.
+    /// Takes out the wakers that are due by `due`, as many as fit. Returns whether more
+    /// are left.
     fn fire(&mut self, due: u64, wakes: &mut WakeList) -> bool {
         while !wakes.is_full() {
             let Some(timer) = self.wheel.pop(due) else {
@@ -315,14 +317,14 @@ impl State {
         true
     }
 
-    /// Takes a timer out for good.
+    /// Removes a timer, and discards its waker.
     pub(super) fn remove(&mut self, timer: Timer, wakes: &mut WakeList) {
         wakes.discard(&mut self.wheel[timer]);
         self.wheel.remove(timer);
     }
 }
 
-/// A driver that is parked learns that there is nothing left to drive.
+/// Wakes parked drivers, because nothing is left to drive.
 impl<B: Backend> Drop for Inner<B> {
     fn drop(&mut self) {
         self.lock

@@ -1,4 +1,4 @@
-//! `VirtualClock`: time that passes when it is told to.
+//! `VirtualClock`: time that passes only when it is told to.
 //!
 //! ```text
 //!            advance(d): + d                advance_to_next, idle: to the deadline
@@ -6,8 +6,8 @@
 //!           what is due fires                      what is due fires
 //! ```
 //!
-//! Invariant: its time is the time of its timers, under their lock, so no sleep can
-//! be seen that is due and not ready.
+//! Invariant: the clock's time is the time of its timers, under their lock. So no sleep
+//! is ever seen that is due and not ready.
 
 #![forbid(unsafe_code)]
 
@@ -18,11 +18,10 @@ use super::timers::Source;
 use super::{Advance, Instant, Timers};
 use crate::backend::{Backend, DefaultBackend};
 
-/// A clock that stands still until somebody moves it, with the timers that it is
-/// the time of.
+/// A clock that stands still until it is moved, with timers of its own.
 ///
-/// It is a handle: clones move the same clock. Unless it was made with another,
-/// its granularity is a nanosecond, so that every deadline is met exactly.
+/// It is a handle: clones move the same clock. Its default granularity is a nanosecond,
+/// so that every deadline is met exactly.
 ///
 /// # Examples
 ///
@@ -44,23 +43,23 @@ pub struct VirtualClock<B: Backend = DefaultBackend> {
 }
 
 impl VirtualClock {
-    /// A clock at its origin that is moved by hand only.
+    /// Creates a clock at its origin that only its methods move.
     #[must_use]
     pub fn by_hand() -> Self {
         Self::starting_at(Instant::ORIGIN, Advance::ByHand)
     }
 
-    /// A clock at its origin that an idle executor moves to the next deadline.
+    /// Creates a clock at its origin that an idle executor moves to the next deadline.
     ///
-    /// `LocalExecutor` and `Simulation` of `reveille_executor` do. A `ThreadPool` does
-    /// not, whose workers do not know when all others are idle too: on one it stands
+    /// `LocalExecutor` and `Simulation` of `reveille_executor` do so. A `ThreadPool` does
+    /// not, because no worker knows when all others are idle too. There the clock stands
     /// still until it is moved by hand.
     #[must_use]
     pub fn when_idle() -> Self {
         Self::starting_at(Instant::ORIGIN, Advance::WhenIdle)
     }
 
-    /// A clock at any time.
+    /// Creates a clock at any time.
     ///
     /// # Examples
     ///
@@ -78,7 +77,7 @@ impl VirtualClock {
 }
 
 impl<B: Backend> VirtualClock<B> {
-    /// A clock over any backend, with the granularity of its timers.
+    /// Creates a clock over any backend. `granularity` is that of its timers.
     #[must_use]
     pub fn new_in(start: Instant, advance: Advance, granularity: Duration) -> Self {
         Self {
@@ -86,27 +85,27 @@ impl<B: Backend> VirtualClock<B> {
         }
     }
 
-    /// The timers of this clock.
+    /// Returns the timers of this clock.
     #[must_use]
     pub const fn timers(&self) -> &Timers<B> {
         &self.timers
     }
 
-    /// What time it is.
+    /// Returns the time of this clock.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.timers.now()
     }
 
-    /// Moves the clock by exactly `duration`, and fires what is due then, in the order
-    /// of deadlines. Past [`Instant::MAX`] it stops there.
+    /// Moves the clock by `duration`, and fires what is due then, in the order of
+    /// deadlines. The clock stops at [`Instant::MAX`].
     ///
-    /// What is woken sees the time that the clock has gone to, not that of its
-    /// deadline; [`advance_to_next`](Self::advance_to_next) stops at each.
+    /// A task that is woken sees the new time of the clock, not the time of its deadline.
+    /// [`advance_to_next`](Self::advance_to_next) stops at each deadline.
     ///
     /// # Panics
     ///
-    /// Where a waker panics: the clock has been moved then, and all the others have
+    /// Panics if a waker panics. The clock has been moved then, and all other tasks have
     /// been woken.
     ///
     /// # Examples
@@ -122,8 +121,8 @@ impl<B: Backend> VirtualClock<B> {
         self.timers.fire_at(|state| Some(state.now() + duration));
     }
 
-    /// Moves the clock to a time, and fires what is due then. One that has passed
-    /// leaves it where it is.
+    /// Moves the clock to `instant`, and fires what is due then. If the clock is there or
+    /// past it, it does not move.
     ///
     /// # Examples
     ///
@@ -140,8 +139,8 @@ impl<B: Backend> VirtualClock<B> {
         self.timers.fire_at(|_| Some(instant));
     }
 
-    /// Moves the clock to the next deadline, and fires what is due then. Answers
-    /// whether there was one, before the end of time.
+    /// Moves the clock to the next deadline, and fires what is due then. Returns whether
+    /// there was a deadline before the end of time.
     ///
     /// # Examples
     ///

@@ -1,9 +1,9 @@
-//! A hierarchical timing wheel: deadlines, in order, each in constant time.
+//! A hierarchical timing wheel: deadlines in order, with constant time for each
+//! operation.
 //!
-//! Eleven levels of sixty-four slots cover every tick of a `u64`. A slot of level
-//! `l` spans `64^l` ticks, and an entry stands at the level of the highest digit,
-//! to the base 64, in which its deadline differs from the wheel's position:
-//!
+//! Eleven levels of sixty-four slots cover every tick of a `u64`. A slot of level `l`
+//! spans `64^l` ticks. The level of an entry is the highest digit, to the base 64, in
+//! which its deadline differs from the wheel's position:
 //! ```text
 //!   position   0 · 0 · 5
 //!   deadline   0 · 0 · 9   level 0, slot 9    fires when the position is there
@@ -11,7 +11,7 @@
 //!   deadline   3 · 0 · 7   level 2, slot 3 ── at 3·0·0 ──▶ level 0, slot 7
 //! ```
 //!
-//! and an entry goes through
+//! An entry goes through these states:
 //!
 //! ```text
 //!            insert               pop                 remove
@@ -23,16 +23,17 @@
 //!
 //! Invariants:
 //!
-//! 1. The position is never ahead of the time, and a listed entry stands at the
-//!    level that its deadline and the position say; one that is overdue, at the
-//!    position. So whatever stands at a level comes before everything at the levels
-//!    above, whatever stands in a slot comes before everything in the slots behind
-//!    it, and the first occupied slot of the first occupied level is the next.
-//! 2. The list of a slot is in the order of insertion among those of one tick:
-//!    whoever comes to a lower level later than another of its tick finds that one
-//!    there, since a slot is emptied, in its order, before the position enters it.
-//! 3. The position moves on only where no entry stands at it: an entry that is
-//!    listed there is found there.
+//! 1. The position is never ahead of the time. A listed entry is at the level that its
+//!    deadline and the position determine. An overdue entry is at the position. So all
+//!    entries of a level come before those of the levels above, and all entries of a slot
+//!    come before those of the slots behind it. The first occupied slot of the first
+//!    occupied level comes next.
+//! 2. Within the list of a slot, entries of one tick are in the order of insertion. If
+//!    one entry of a tick comes to a lower level later than another, it is appended
+//!    behind that one, because a slot is emptied, in its order, before the position
+//!    enters it.
+//! 3. The position moves on only if no entry is at it. So an entry that is listed there
+//!    is found.
 //!
 //! The scheme is that of G. Varghese and T. Lauck, *Hashed and Hierarchical Timing
 //! Wheels* (SOSP 1987, scheme 7).
@@ -45,24 +46,25 @@ use core::ops::{Index, IndexMut};
 
 use crate::slab::{NONE, Slab, Slot};
 
-/// Ticks to a digit of the position: the slots of a level.
+/// The slots of a level, which are the values of a digit of the position.
 const SLOTS: usize = 64;
-/// Bits to a digit.
+/// The bits of a digit.
 const DIGIT: u32 = SLOTS.trailing_zeros();
-/// Digits to a `u64`.
+/// The digits of a `u64`.
 const LEVELS: usize = u64::BITS.div_ceil(DIGIT) as usize;
-/// In place of a neighbour: the entry has none, since it is not listed.
+/// In place of a neighbour: the entry is not listed, and has none.
 const UNLISTED: u32 = u32::MAX - 1;
-/// In place of the neighbour before: the entry is free.
+/// In place of the previous neighbour: the entry is free.
 const FREE: u32 = u32::MAX - 2;
-/// How many entries of one slot are looked at to spare a wake-up that sorts them out.
+/// How many entries of a slot are scanned to spare a wake-up that sorts them into lower
+/// levels.
 const SCAN_LIMIT: usize = 32;
 
-/// Deadlines in ticks, each with some data.
+/// A timing wheel: deadlines in ticks, each with some data.
 ///
-/// The wheel has no lock and calls no foreign code. It is told the time, and asked what
-/// is due. Room is kept for a load that comes again, which then allocates nothing, and
-/// given back after a spike that does not.
+/// The wheel has no lock and calls no foreign code. Its methods take the time. It keeps
+/// room for a load that comes again, so that nothing is allocated then. After a spike it
+/// gives room back.
 ///
 /// Ticks do not wrap. A deadline of `u64::MAX` is as good as any other.
 ///
@@ -85,31 +87,31 @@ const SCAN_LIMIT: usize = 32;
 /// assert_eq!(wheel.pop(1 << 50), Some(late));
 /// ```
 pub struct Wheel<D> {
-    /// None before the first entry, then all of them: they are some kilobytes, which
-    /// are not to be moved through somebody's stack.
+    /// Empty before the first entry, then all levels. They are some kilobytes, which must
+    /// not be moved through the stack of a caller.
     levels: Vec<Level>,
-    /// Which levels are occupied, a bit each.
+    /// A bit for each level that is occupied.
     occupied: u16,
     slab: Slab<Entry<D>>,
     len: usize,
-    /// What is due by here has been popped.
+    /// Everything due up to here has been popped.
     position: u64,
-    /// Whatever is not later is due.
+    /// Every deadline that is not later is due.
     now: u64,
 }
 
-/// An entry of a [`Wheel`], from its insertion to its removal.
+/// The index of an entry of a [`Wheel`], from its insertion to its removal.
 ///
-/// It is a place, and says nothing about who stands there once it was removed.
+/// It does not identify an entry: after a removal, another entry may have the same index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timer(u32);
 
 #[derive(Clone)]
 struct Level {
-    /// Which slots are occupied, a bit each.
+    /// A bit for each slot that is occupied.
     occupied: u64,
-    /// The list of each slot. Both ends stand here, so that whoever comes and goes
-    /// touches one entry of those that wait, which are many and out of the cache.
+    /// The list of each slot. Both ends are here, so that an insertion or removal touches
+    /// only one other entry. Entries are many, and out of the cache.
     slots: [List; SLOTS],
 }
 
@@ -136,7 +138,7 @@ struct Place {
 }
 
 impl<D> Wheel<D> {
-    /// An empty wheel, at the given time.
+    /// Creates an empty wheel at the given time.
     #[must_use]
     pub const fn new(now: u64) -> Self {
         Self {
@@ -149,31 +151,31 @@ impl<D> Wheel<D> {
         }
     }
 
-    /// The time that the wheel was told last.
+    /// Returns the latest time that the wheel was given.
     #[must_use]
     pub const fn now(&self) -> u64 {
         self.now
     }
 
-    /// How many entries there are, due ones among them.
+    /// Returns the number of entries, including those that are due.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no entries.
+    /// Returns whether there are no entries.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// For how many entries there is room.
+    /// Returns the number of entries for which there is room.
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.slab.capacity()
     }
 
-    /// Makes room for `additional` entries more, and keeps it until
+    /// Reserves room for `additional` more entries, and keeps it until
     /// [`shrink_to_fit`](Self::shrink_to_fit) or [`compact`](Self::compact).
     ///
     /// # Panics
@@ -184,7 +186,7 @@ impl<D> Wheel<D> {
         self.slab.reserve(additional, self.len);
     }
 
-    /// Gives back room, down to the last entry. Looks at every entry.
+    /// Frees the room behind the last entry. It scans all entries.
     pub fn shrink_to_fit(&mut self) {
         if self.is_empty() {
             self.levels = Vec::new();
@@ -192,9 +194,9 @@ impl<D> Wheel<D> {
         self.slab.shrink_to_fit();
     }
 
-    /// Moves entries from the end of the room to places that are free, and gives up
-    /// what is then left over. Tells of each entry that has moved, with its new
-    /// place. Looks at every entry.
+    /// Moves entries from the end of the room to free places, and frees the room behind
+    /// them. It calls `moved` for each entry that has moved, with its new place. It scans
+    /// all entries.
     ///
     /// # Examples
     ///
@@ -231,11 +233,11 @@ impl<D> Wheel<D> {
         self.slab.shrink_to_fit();
     }
 
-    /// Adds an entry. One that is due already is popped next.
+    /// Inserts an entry. If it is due already, it is popped next.
     ///
     /// # Panics
     ///
-    /// Panics where there are 2^32 - 3 entries.
+    /// Panics if there are 2^32 - 3 entries.
     pub fn insert(&mut self, deadline: u64, data: D) -> Timer {
         let entry = Entry {
             deadline,
@@ -250,12 +252,12 @@ impl<D> Wheel<D> {
         Timer(index)
     }
 
-    /// Gives an entry another deadline, as if it had just been inserted, whether it
-    /// has been popped or not.
+    /// Gives an entry another deadline, as if it had just been inserted. It may have been
+    /// popped.
     ///
     /// # Panics
     ///
-    /// Panics where the entry has been removed, and its place is free.
+    /// Panics if the entry has been removed, and its place is free.
     ///
     /// # Examples
     ///
@@ -276,12 +278,12 @@ impl<D> Wheel<D> {
         self.link(timer.0);
     }
 
-    /// Takes an entry out. Its data stays in its place until that is used again or its
-    /// room is given back: take out of it before what is to be dropped with care.
+    /// Removes an entry. Its data stays until the place is used again or its room is
+    /// freed. Take data out before if its destructor matters.
     ///
     /// # Panics
     ///
-    /// As [`reset`](Self::reset).
+    /// Panics if the entry has been removed, and its place is free.
     ///
     /// # Examples
     ///
@@ -303,36 +305,36 @@ impl<D> Wheel<D> {
         self.slab.audit(|| self.len);
     }
 
-    /// When an entry is due.
+    /// Returns the deadline of an entry.
     #[must_use]
     pub fn deadline(&self, timer: Timer) -> u64 {
         self.entry_ref(timer.0).deadline
     }
 
-    /// The data of an entry, if there ever was one in its place.
+    /// Returns the data of an entry, if its place was ever used.
     #[must_use]
     pub fn get(&self, timer: Timer) -> Option<&D> {
         self.slab.get(timer.0).map(|entry| &entry.data)
     }
 
-    /// Whether an entry is due: popped, or about to be.
+    /// Returns whether an entry is due: it has been popped, or is about to be.
     #[must_use]
     pub fn is_due(&self, timer: Timer) -> bool {
         self.deadline(timer) <= self.now
     }
 
-    /// Tells the wheel the time, which never goes back. Everything that is not
+    /// Moves the time of the wheel, which never goes back. Every deadline that is not
     /// later is due from now on.
     pub fn advance(&mut self, now: u64) {
         self.now = self.now.max(now);
     }
 
-    /// Takes the next entry that is due by `to` off the list, and leaves it in its
-    /// place: those of an earlier tick first, and those of one tick in the order in
-    /// which they were inserted or reset. [Advances](Self::advance) the wheel.
+    /// Removes the next entry that is due by `to` from the list, and keeps its place.
+    /// Entries of an earlier tick come first. Entries of one tick come in the order in
+    /// which they were inserted or reset. [Advances](Self::advance) the wheel to `to`.
     ///
-    /// An entry whose deadline lies before that of one which has been popped already
-    /// comes next, after others like it.
+    /// If the deadline of an entry is before that of one that has been popped already,
+    /// the entry comes next, after others like it.
     pub fn pop(&mut self, to: u64) -> Option<Timer> {
         self.advance(to);
         while let Some(place) = self.soonest() {
@@ -348,28 +350,28 @@ impl<D> Wheel<D> {
             }
             self.cascade(place);
         }
-        // Nothing that is listed stands before it.
+        // No listed entry is before `to`.
         self.position = self.position.max(to);
         None
     }
 
-    /// The first entry by deadline, whether it is due or not. Looks at every entry
-    /// of one slot.
+    /// Returns the first entry by deadline, whether it is due or not. It scans the
+    /// entries of one slot.
     #[must_use]
     pub fn first_listed(&self) -> Option<Timer> {
         let place = self.soonest()?;
         self.earliest(place, usize::MAX).map(Timer)
     }
 
-    /// The deadline of the first entry that has not been popped. Looks at every
-    /// entry of one slot.
+    /// Returns the deadline of the first entry that has not been popped. It scans the
+    /// entries of one slot.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
         self.first_listed().map(|timer| self.deadline(timer))
     }
 
-    /// When to pop next: the first deadline, or a time before it at which entries
-    /// have to be sorted out. In constant time.
+    /// Returns when to pop next. It is the first deadline, or an earlier time at which
+    /// entries have to be sorted into lower levels. It takes constant time.
     ///
     /// # Examples
     ///
@@ -382,7 +384,7 @@ impl<D> Wheel<D> {
     /// for _ in 0..100 {
     ///     wheel.insert(1001, ());
     /// }
-    /// assert!(wheel.next_pop() <= Some(1000)); // to sort them out
+    /// assert!(wheel.next_pop() <= Some(1000)); // to sort entries into lower levels
     /// ```
     #[must_use]
     pub fn next_pop(&self) -> Option<u64> {
@@ -399,7 +401,7 @@ impl<D> Wheel<D> {
         let entry = self.slab.get(timer.0);
         assert!(
             entry.is_some_and(|entry| entry.previous != FREE),
-            "a timer is used that has been removed"
+            "the timer has been removed from the wheel"
         );
     }
 
@@ -415,11 +417,11 @@ impl<D> Wheel<D> {
         self.levels[level].slots[slot].first
     }
 
-    /// Where a listed entry with this deadline stands.
+    /// Returns the slot for a deadline.
     #[inline]
     fn place(&self, deadline: u64) -> Place {
         let deadline = deadline.max(self.position);
-        // The lowest digit counts as different, so that there is always one.
+        // The lowest digit counts as different, so that there always is one.
         let different = (self.position ^ deadline) | (SLOTS as u64 - 1);
         let level = different.ilog2() / DIGIT;
         let slot = (deadline >> (level * DIGIT)) % SLOTS as u64;
@@ -429,7 +431,7 @@ impl<D> Wheel<D> {
         }
     }
 
-    /// The first occupied slot.
+    /// Returns the first occupied slot.
     #[inline]
     fn soonest(&self) -> Option<Place> {
         (self.occupied != 0).then(|| {
@@ -439,8 +441,8 @@ impl<D> Wheel<D> {
         })
     }
 
-    /// The first tick of an occupied slot. The digits above its level are those of
-    /// the position.
+    /// Returns the first tick of an occupied slot. The digits above its level are those
+    /// of the position.
     #[inline]
     fn start(&self, Place { level, slot }: Place) -> u64 {
         let shift = level as u32 * DIGIT;
@@ -448,7 +450,8 @@ impl<D> Wheel<D> {
         (self.position & above) | ((slot as u64) << shift)
     }
 
-    /// The first by deadline in a slot; none where it holds more than `at_most`.
+    /// Returns the first entry of a slot by deadline. Returns `None` if the slot holds
+    /// more than `at_most`.
     fn earliest(&self, place: Place, at_most: usize) -> Option<u32> {
         let first = self.first(place);
         if place.level == 0 {
@@ -467,8 +470,8 @@ impl<D> Wheel<D> {
         None
     }
 
-    /// Sorts the entries of a slot, which the position has entered, into the
-    /// levels below.
+    /// Sorts the entries of a slot, which the position has entered, into the levels
+    /// below.
     fn cascade(&mut self, place: Place) {
         let mut index = self.first(place);
         *self.list(place) = List::EMPTY;
@@ -485,7 +488,7 @@ impl<D> Wheel<D> {
         self.levels.resize(LEVELS, Level::EMPTY);
     }
 
-    /// Puts an entry at the end of the slot that its deadline says.
+    /// Appends an entry to the slot of its deadline.
     #[inline]
     fn link(&mut self, index: u32) {
         let place = self.place(self.entry_ref(index).deadline);
@@ -506,7 +509,7 @@ impl<D> Wheel<D> {
         entry.next = NONE;
     }
 
-    /// Takes an entry out of its slot, if it is in one.
+    /// Removes an entry from its slot, if it is in one.
     #[inline]
     fn unlink(&mut self, index: u32) {
         let entry = self.entry(index);
@@ -525,7 +528,7 @@ impl<D> Wheel<D> {
             next => self.entry(next).previous = previous,
         }
         if previous == next {
-            // Both are none: it was alone.
+            // Both neighbours are none: the entry was alone.
             self.vacate(place);
         }
     }
@@ -534,7 +537,7 @@ impl<D> Wheel<D> {
         &mut self.levels[level].slots[slot]
     }
 
-    /// A slot is empty.
+    /// Marks a slot as empty.
     fn vacate(&mut self, Place { level, slot }: Place) {
         let occupied = &mut self.levels[level].occupied;
         *occupied &= !(1 << slot);
@@ -576,7 +579,7 @@ impl List {
     };
 }
 
-/// The data of an entry.
+/// Accesses the data of an entry.
 impl<D> Index<Timer> for Wheel<D> {
     type Output = D;
 
