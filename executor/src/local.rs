@@ -13,23 +13,22 @@ use crate::long_poll::{LongPoll, Polls};
 use crate::single::Owner;
 use crate::task::JoinHandle;
 
-/// An executor of one thread, whose tasks need not be `Send`.
+/// An executor of one thread, with tasks that need not be `Send`.
 ///
 /// Tasks run inside [`block_on`](Self::block_on) and
-/// [`run_until_idle`](Self::run_until_idle), on the thread that made the executor;
-/// one that is unfinished when the call ends goes on with the next. Waking a task
-/// works from any thread.
+/// [`run_until_idle`](Self::run_until_idle), on the thread that created the executor. A
+/// task that is unfinished when the call ends goes on with the next. Tasks can be woken
+/// from any thread.
 ///
-/// The functions of `reveille::time` use its timers, which its own loop drives: while
-/// it runs. What still sleeps on them when it is dropped, a thread drives.
+/// The functions of `reveille::time` use the timers of the executor. Its loop drives them
+/// while it runs. If sleeps on them are left when it is dropped, a thread drives these.
 ///
 /// # Order
 ///
-/// Ready tasks run in the order in which they were spawned or woken, the future of
-/// `block_on` among them; one that is woken while it is polled, by itself too, takes its
-/// place when that poll ends. Timers fire when no task is ready, in the order of their
-/// deadlines. That is the order of micro- and macrotasks in the event loops of
-/// browsers:
+/// Ready tasks run in the order in which they were spawned or woken. The future of
+/// `block_on` is one of them. A task that is woken while it is polled is queued when that
+/// poll ends. Timers fire when no task is ready, in the order of their deadlines. This is
+/// the order of micro- and macrotasks in the event loops of browsers:
 ///
 /// ```
 /// use std::cell::RefCell;
@@ -59,16 +58,16 @@ use crate::task::JoinHandle;
 /// assert_eq!(*order.borrow(), [1, 2, 3, 4]);
 /// ```
 ///
-/// Tasks that are always ready do not keep timers, or wakes from other threads,
-/// waiting for ever. These have their turn after 256 polls, and each time that
-/// `block_on` begins. A loop that calls `block_on` once for each of its rounds, as
-/// that of a game does, is not late for timers by more than a round.
+/// Tasks that are always ready do not keep out timers, or wakes from other threads. The
+/// executor handles these after 256 polls, and each time that `block_on` begins. So a
+/// loop that calls `block_on` once in each iteration, as that of a game does, fires
+/// timers at most one iteration late.
 ///
-/// # The end
+/// # Shutdown
 ///
-/// Dropped, it cancels the tasks it has: their futures are dropped, on this thread,
-/// and their handles return that they were cancelled. Calls that
-/// [block](Self::spawn_blocking) and have begun are waited for.
+/// Dropping the executor cancels its tasks. Their futures are dropped on this thread, and
+/// their handles return a cancelled error. [Blocking calls](Self::spawn_blocking) that
+/// have begun are waited for.
 ///
 /// # Examples
 ///
@@ -86,13 +85,13 @@ pub struct LocalExecutor {
 }
 
 impl LocalExecutor {
-    /// An executor on this thread.
+    /// Creates an executor on this thread.
     #[must_use]
     pub fn new() -> Self {
         Self::builder().build()
     }
 
-    /// An executor that is to be set up first.
+    /// Returns a builder, which configures an executor before it is created.
     pub fn builder() -> Builder {
         Builder {
             timers: None,
@@ -116,7 +115,7 @@ impl LocalExecutor {
         self.single.spawn(None, future)
     }
 
-    /// As [`spawn_local`](Self::spawn_local), with a name.
+    /// Spawns a task with a name, as [`spawn_local`](Self::spawn_local) does.
     ///
     /// # Examples
     ///
@@ -130,12 +129,12 @@ impl LocalExecutor {
         self.single.spawn(Some(name), future)
     }
 
-    /// Calls a function that may block, on a thread that is there for it.
+    /// Runs a function that may block, on a thread for such calls.
     ///
-    /// There are at most 512 such threads. Each ends when it had no call for ten seconds.
-    /// No executor is current in the call: what it spawns has to go on one that it has a
-    /// handle of. A call that has begun cannot be aborted, and the executor, dropped,
-    /// waits for it. A virtual clock that moves when idle does not wait for a call.
+    /// There are at most 512 of these threads. A thread ends if no call comes for ten
+    /// seconds. No executor is current in the call: to spawn, it needs a handle. A call
+    /// that has begun cannot be aborted. Dropping the executor waits for it. While a call
+    /// is under way, a virtual clock that moves when idle stands still.
     ///
     /// # Panics
     ///
@@ -158,16 +157,16 @@ impl LocalExecutor {
         self.single.spawn_blocking(call)
     }
 
-    /// Runs a future to its end, and the tasks meanwhile. While nothing is ready the
-    /// thread sleeps, until the next deadline or a wake.
+    /// Runs a future to completion, and tasks meanwhile. While nothing is ready, the
+    /// thread sleeps until the next deadline or a wake.
     ///
-    /// Timers that are due when it begins fire first. The token of
-    /// [`std::thread::park`] stays the caller's.
+    /// Timers that are due when it begins fire first. The token of [`std::thread::park`]
+    /// is left for the caller.
     ///
     /// # Panics
     ///
-    /// Panics when called inside a future that the same executor runs: `.await`
-    /// there. A panic of the future goes on to the caller.
+    /// Panics if it is called inside a future that the same executor runs: `.await` the
+    /// future there. A panic of the future resumes in the caller.
     ///
     /// # Examples
     ///
@@ -181,7 +180,7 @@ impl LocalExecutor {
     ///
     /// # Panics
     ///
-    /// As [`block_on`](Self::block_on).
+    /// Panics if [`block_on`](Self::block_on) would.
     ///
     /// # Examples
     ///
@@ -191,7 +190,7 @@ impl LocalExecutor {
         self.single.run_until_idle("LocalExecutor::run_until_idle");
     }
 
-    /// The timers that tasks use here.
+    /// Returns the timers that the tasks of the executor use.
     #[must_use]
     pub fn timers(&self) -> &Timers {
         self.single.timers()
@@ -228,25 +227,25 @@ impl fmt::Debug for LocalExecutor {
     }
 }
 
-/// Sets a [`LocalExecutor`] up.
+/// Configures a [`LocalExecutor`].
 #[derive(Debug)]
-#[must_use = "it sets an executor up, which `build` makes"]
+#[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder {
     timers: Option<Timers>,
     polls: Polls,
 }
 
 impl Builder {
-    /// The timers that tasks use; by default some of its own, on the real clock. The
-    /// executor drives them from now on, and only while it runs: whoever else sleeps on
-    /// them waits for it, so those of the process are better left to their thread.
-    /// Those of a virtual clock that moves when idle are moved by the executor.
+    /// Sets the timers that tasks use. By default the executor creates its own, on the
+    /// real clock. The executor drives them, but only while it runs, and a sleep on them
+    /// elsewhere waits for that. So leave the timers of the process to their thread. A
+    /// virtual clock that moves when idle is moved by the executor.
     pub fn timers(mut self, timers: Timers) -> Self {
         self.timers = Some(timers);
         self
     }
 
-    /// Reports each poll of a task that takes longer than this. See [`LongPoll`].
+    /// Reports each poll of a task that takes longer than `over`. See [`LongPoll`].
     pub fn on_long_poll(
         mut self,
         over: Duration,
@@ -256,7 +255,7 @@ impl Builder {
         self
     }
 
-    /// Makes the executor, on this thread.
+    /// Creates the executor, on this thread.
     #[must_use]
     pub fn build(self) -> LocalExecutor {
         let timers = self.timers.unwrap_or_else(Timers::threaded);

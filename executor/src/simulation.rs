@@ -1,12 +1,12 @@
-//! `Simulation`: one thread, an order drawn from a seed, and time that jumps.
+//! `Simulation`: one thread, an order drawn from a seed, and virtual time.
 //!
 //! ```text
 //!   seed ──▶ which of the ready tasks is next ──▶ trace
 //!   nothing ready ──▶ the clock goes to the next deadline ──no deadline──▶ deadlock: panics
 //! ```
 //!
-//! Invariant: what happens depends on the seed and on the tasks alone, as long as
-//! these do not ask threads, the real clock, or anything else outside.
+//! Invariant: what happens depends only on the seed and on the tasks, as long as these do
+//! not use threads, the real clock, or anything else outside.
 
 #![forbid(unsafe_code)]
 
@@ -26,32 +26,32 @@ use crate::long_poll::{LongPoll, Polls};
 use crate::single::{Item, Order, Owner};
 use crate::task::JoinHandle;
 
-/// The variable of the environment that has [`Simulation::explore`] replay one seed.
+/// The environment variable that makes [`Simulation::explore`] replay one seed.
 const SEED: &str = "REVEILLE_SEED";
 
 /// An executor that draws the order of ready tasks from a seed, in virtual time.
 ///
-/// The same seed gives the same run, to the byte of its [trace](Self::trace). Time
-/// passes only when every task waits: the clock then goes to the next deadline, so a
-/// day of sleeps takes no time. Where no deadline is left either, the tasks wait for
-/// one another for ever, and `block_on` panics and says so.
+/// The same seed gives the same run, to the byte of its [trace](Self::trace). Time passes
+/// only when every task waits. The clock then goes to the next deadline, so a day of
+/// sleeps takes no time. If no deadline is left, the tasks wait for one another for ever,
+/// and `block_on` panics with a message that says so.
 ///
-/// A sleep belongs to the timers that are current where it is made. One that is made
-/// outside of `block_on`, as in `block_on(sleep(d))`, is on the real clock: the
-/// simulation sees no deadline, and says deadlock. Make it inside of what it runs:
-/// `block_on(async { sleep(d).await })`.
+/// A sleep belongs to the timers that are current when it is created. A sleep that is
+/// created outside of `block_on`, as in `block_on(sleep(d))`, is on the real clock. The
+/// simulation sees no deadline, and reports a deadlock. Create the sleep inside the
+/// future: `block_on(async { sleep(d).await })`.
 ///
 /// # Examples
 ///
-/// A bug of order: of two deposits, one can get lost. Which seeds find it is a
-/// matter of chance; each that does finds it again.
+/// A fault that depends on the order: one of two deposits can get lost. Only some seeds
+/// find it, and each of these finds it again.
 ///
 /// ```
 /// use std::cell::Cell;
 /// use std::rc::Rc;
 /// use reveille_executor::{Simulation, task};
 ///
-/// /// Reads, and writes later: others may have their turn between.
+/// /// Reads now and writes later: other tasks may run in between.
 /// async fn deposit(account: Rc<Cell<u32>>, sum: u32) {
 ///     let balance = account.get();
 ///     task::yield_now().await;
@@ -82,7 +82,7 @@ pub struct Simulation {
 #[derive(Debug, Default)]
 struct Trace {
     lines: String,
-    /// How many bytes of lines are kept; twice as many at most are there.
+    /// The number of bytes of lines that are kept. The string is at most twice as long.
     limit: usize,
     spawned: u64,
 }
@@ -99,7 +99,7 @@ impl Trace {
             Some(name) => writeln!(self.lines, " {}", name.0),
             None => writeln!(self.lines),
         };
-        line.and(named).expect("a string takes what is written");
+        line.and(named).expect("writing to a string does not fail");
         if self.lines.len() / 2 > self.limit {
             self.lines.drain(..self.first_kept());
         }
@@ -110,7 +110,7 @@ impl Trace {
         let Some(before) = self.lines.len().checked_sub(self.limit) else {
             return 0;
         };
-        // Of the byte before, so that a line that begins there is kept whole.
+        // From the byte before, so that a line that begins here is kept whole.
         let rest = self.lines.as_bytes().get(before.saturating_sub(1)..);
         match rest.and_then(|rest| rest.iter().position(|&byte| byte == b'\n')) {
             _ if before == 0 => 0,
@@ -121,13 +121,13 @@ impl Trace {
 }
 
 impl Simulation {
-    /// A simulation of this seed.
+    /// Creates a simulation of this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self::builder().seed(seed).build()
     }
 
-    /// A simulation that is to be set up first.
+    /// Returns a builder, which configures a simulation before it is created.
     pub fn builder() -> Builder {
         Builder {
             seed: 0,
@@ -137,14 +137,14 @@ impl Simulation {
         }
     }
 
-    /// Runs a test once for each seed. Where it panics, the seed is printed, and the
-    /// panic goes on.
+    /// Runs a test once for each seed. If it panics, prints the seed and resumes the
+    /// panic.
     ///
-    /// With `REVEILLE_SEED` set in the environment, that seed alone is run.
+    /// If the environment variable `REVEILLE_SEED` is set, only that seed is run.
     ///
     /// # Panics
     ///
-    /// Panics where the test does, and where `REVEILLE_SEED` is not a number.
+    /// Panics if the test panics, or if `REVEILLE_SEED` is not a number.
     ///
     /// # Examples
     ///
@@ -163,13 +163,13 @@ impl Simulation {
     pub fn explore(seeds: impl IntoIterator<Item = u64>, test: impl Fn(&Self)) {
         let one = std::env::var(SEED).ok().map(|seed| match seed.parse() {
             Ok(seed) => seed,
-            Err(error) => panic!("{SEED} is to be a seed, and is {seed:?}: {error}"),
+            Err(error) => panic!("{SEED} must be a number, but is {seed:?}: {error}"),
         });
         let run = |seed| {
             let simulation = Self::new(seed);
             let tested = catch_unwind(AssertUnwindSafe(|| test(&simulation)));
             if let Err(panic) = tested {
-                eprintln!("seed {seed} fails; to replay it alone: {SEED}={seed}");
+                eprintln!("the test fails with seed {seed}: set {SEED}={seed} to run only that");
                 resume_unwind(panic);
             }
         };
@@ -179,21 +179,21 @@ impl Simulation {
         }
     }
 
-    /// What the order is drawn from.
+    /// Returns the seed from which the order is drawn.
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// The clock that tasks see. A test can move it too.
+    /// Returns the clock that tasks see. A test can move it too.
     #[must_use]
     pub fn clock(&self) -> &VirtualClock {
         &self.clock
     }
 
-    /// Returns what has happened so far, a line each: the time, `spawn` or `poll`, the
-    /// number of the task, and its name. A [limit](Builder::trace_limit) leaves the last
-    /// lines.
+    /// Returns what has happened so far, with a line for each event: the time, `spawn` or
+    /// `poll`, the number of the task, and its name. If there is a
+    /// [limit](Builder::trace_limit), only the last lines are left.
     ///
     /// # Examples
     ///
@@ -229,7 +229,7 @@ impl Simulation {
         self.single.spawn(None, future)
     }
 
-    /// As [`spawn_local`](Self::spawn_local), with a name.
+    /// Spawns a task with a name, as [`spawn_local`](Self::spawn_local) does.
     #[track_caller]
     pub fn spawn_named<F>(&self, name: &str, future: F) -> JoinHandle<F::Output>
     where
@@ -239,13 +239,13 @@ impl Simulation {
         self.single.spawn(Some(name), future)
     }
 
-    /// Runs a future to its end, and the tasks meanwhile.
+    /// Runs a future to completion, and tasks meanwhile.
     ///
     /// # Panics
     ///
-    /// Panics where everything waits and no deadline is left, unless
-    /// [threads](Builder::with_threads) may wake something; and inside a future that
-    /// the same simulation runs. A panic of the future goes on to the caller.
+    /// Panics if everything waits and no deadline is left, unless
+    /// [threads](Builder::with_threads) may wake something. Panics inside a future that
+    /// the same simulation runs. A panic of the future resumes in the caller.
     ///
     /// # Examples
     ///
@@ -285,9 +285,9 @@ impl fmt::Debug for Simulation {
     }
 }
 
-/// Sets a [`Simulation`] up.
+/// Configures a [`Simulation`].
 #[derive(Debug)]
-#[must_use = "it sets a simulation up, which `build` makes"]
+#[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder {
     seed: u64,
     threads: bool,
@@ -296,21 +296,22 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// What the order is drawn from.
+    /// Sets the seed from which the order is drawn.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Waits where nothing is ready and no deadline is left: threads outside of the
-    /// simulation wake its tasks. What happens then depends on them too.
+    /// Makes the simulation wait if nothing is ready and no deadline is left, because
+    /// threads outside of it wake its tasks. What happens then also depends on these
+    /// threads.
     pub fn with_threads(mut self) -> Self {
         self.threads = true;
         self
     }
 
-    /// Keeps at most the last `bytes` of the [trace](Simulation::trace), in whole lines of
-    /// some 22 bytes. Zero switches the trace off; by default all of it is kept.
+    /// Limits the [trace](Simulation::trace) to the last `bytes`, in whole lines of some
+    /// 22 bytes. Zero switches the trace off. By default all of it is kept.
     ///
     /// # Examples
     ///
@@ -333,7 +334,7 @@ impl Builder {
         self
     }
 
-    /// Reports each poll of a task that takes longer than this, in real time. See
+    /// Reports each poll of a task that takes longer than `over`, in real time. See
     /// [`LongPoll`].
     pub fn on_long_poll(
         mut self,
@@ -344,7 +345,7 @@ impl Builder {
         self
     }
 
-    /// Makes the simulation, on this thread.
+    /// Creates the simulation, on this thread.
     #[must_use]
     pub fn build(self) -> Simulation {
         let Self {
@@ -373,7 +374,7 @@ impl Builder {
     }
 }
 
-/// The order that a seed gives.
+/// Draws the order from a seed.
 #[derive(Debug)]
 struct Drawn {
     state: u64,
@@ -382,7 +383,7 @@ struct Drawn {
 }
 
 impl Drawn {
-    /// `SplitMix64`, of Steele, Lea and Flood, "Fast splittable pseudorandom number
+    /// `SplitMix64`, by Steele, Lea and Flood, "Fast splittable pseudorandom number
     /// generators", 2014.
     fn draw(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -395,12 +396,12 @@ impl Drawn {
 
 impl Order for Drawn {
     fn next(&mut self, queue: &mut VecDeque<Item>) -> Option<Item> {
-        let count = u64::try_from(queue.len()).expect("a length is 64 bits at most");
+        let count = u64::try_from(queue.len()).expect("a length has at most 64 bits");
         if count == 0 {
             return None;
         }
-        let drawn = usize::try_from(self.draw() % count).expect("less than a length");
-        // The order of the others is of no importance, but that it follows from the seed.
+        let drawn = usize::try_from(self.draw() % count).expect("it is less than the length");
+        // The order of the others does not matter, as long as it follows from the seed.
         queue.swap_remove_back(drawn)
     }
 
@@ -420,7 +421,7 @@ impl Order for Drawn {
         (!self.threads).then(|| {
             String::from(
                 "Simulation::block_on: deadlock: every task waits, no deadline is left, and \
-                 nothing outside wakes them (if threads do, build it with_threads)",
+                 nothing outside wakes them (if threads do, build it by with_threads)",
             )
         })
     }
@@ -432,8 +433,8 @@ mod tests {
 
     use super::*;
 
-    /// Drawn from the middle and closed up behind it, many took some hundred times as
-    /// long as few.
+    /// If the items behind the drawn one were moved up, drawing from many would take some
+    /// hundred times as long as from few.
     #[test]
     fn drawing_takes_constant_time_however_many_are_ready() {
         const DRAWS: usize = 400_000;
