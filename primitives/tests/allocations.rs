@@ -1,7 +1,7 @@
-//! What is allocated. By a oneshot, one block a channel, none in a slot, none to
-//! wait; and all of it is freed, whichever way the channel ends. By what queues,
-//! and by what waits for time, nothing before the first wait, and nothing for a
-//! wait once there have been as many at the same time.
+//! What is allocated. A oneshot allocates one block for a channel, none in a slot,
+//! and none to wait, and all of it is freed, whichever way the channel ends. A
+//! primitive that queues, or that waits for time, allocates nothing before the first
+//! wait, and nothing for a wait once there have been as many at the same time.
 
 #![cfg(not(loom))]
 
@@ -27,8 +27,8 @@ use reveille::{
 use support::poll;
 use support::probe::Probe;
 
-/// The system's allocator, counting for each thread: the test harness has
-/// threads of its own.
+/// Counts the allocations of each thread, since the test harness has threads of its
+/// own.
 struct Counting;
 
 thread_local! {
@@ -39,7 +39,7 @@ thread_local! {
 }
 
 fn count(counter: &'static std::thread::LocalKey<Cell<usize>>) {
-    // A thread that ends frees after its counters are gone.
+    // A thread that ends frees memory after its counters are gone.
     let _ = counter.try_with(|count| count.set(count.get() + 1));
 }
 
@@ -53,7 +53,7 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(&ALLOCATED);
         hold(layout.size(), 0);
-        // SAFETY: the caller's promise is the one asked for.
+        // SAFETY: the contract of this function is that of `System`.
         unsafe { System.alloc(layout) }
     }
 
@@ -76,7 +76,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// How many blocks `f` allocates and frees.
+/// Returns how many blocks `f` allocates and frees.
 fn counted<R>(f: impl FnOnce() -> R) -> (R, usize, usize) {
     let (allocated, freed) = (ALLOCATED.get(), FREED.get());
     let result = f();
@@ -159,7 +159,7 @@ fn a_slot_is_no_block<B: Backend>() {
         for end in ENDS {
             let (tx, rx) = slot.split();
             run(end, &task, tx, rx);
-            // What leaked halves leave is no block either.
+            // What leaked halves leave is not a block either.
             std::mem::forget(slot.split());
         }
     });
@@ -188,10 +188,10 @@ fn a_slot_is_no_block_on_each_backend() {
     a_slot_is_no_block::<Local>();
 }
 
-/// How many wait at a time: more than one section lets go.
+/// The number of waits at a time. It takes more than one section to wake them all.
 const WAITS: usize = WakeList::CAPACITY + 8;
 
-/// Polls as many futures as wait at a time; all are pending.
+/// Polls `WAITS` futures, which are all pending.
 fn wait<F: Future + Unpin>(task: &Probe, mut future: impl FnMut() -> F) -> [F; WAITS] {
     std::array::from_fn(|_| {
         let mut future = future();
@@ -200,17 +200,18 @@ fn wait<F: Future + Unpin>(task: &Probe, mut future: impl FnMut() -> F) -> [F; W
     })
 }
 
-/// Polls all, in order; each is ready.
+/// Polls all futures, in order. Each is ready.
 fn end<F: Future + Unpin>(task: &Probe, waits: [F; WAITS]) {
     for mut future in waits {
         assert!(poll(&mut future, task).is_ready());
     }
 }
 
-/// Nothing is allocated without a wait, nor by waits that are not the first.
+/// Checks that nothing is allocated without a wait, nor by waits that are not the
+/// first.
 fn allocates_once(what: &str, mut alone: impl FnMut(), mut waits: impl FnMut()) {
     let nothing = ((), 0, 0);
-    assert_eq!(counted(&mut alone), nothing, "{what}, with nobody waiting");
+    assert_eq!(counted(&mut alone), nothing, "{what}, without a wait");
     let ((), allocated, _) = counted(&mut waits);
     assert!(allocated > 0, "{what}: there has to be a queue");
     assert_eq!(counted(&mut waits), nothing, "{what}, once warm");
@@ -348,7 +349,7 @@ fn set_once<B: Backend>(task: &Probe) {
     end(task, waits);
 }
 
-/// Beside the initializer, which goes to the heap when its turn comes.
+/// The initializer is not counted: it goes to the heap when it starts.
 fn once_cell<B: Backend>(task: &Probe) {
     let (set, unset) = (OnceCell::<_, B>::new_in(), OnceCell::<u32, B>::new_in());
     set.set(7).unwrap();
@@ -452,10 +453,11 @@ fn waiting_for_time_is_no_block_on_each_backend() {
     waiting_for_time_is_no_block::<Local>();
 }
 
-/// How many wait in a spike.
+/// The number of waits in a spike.
 const SPIKE: usize = 100_000;
 
-/// What a spike of waits leaves in memory, and what a third one allocates after a second.
+/// Checks what a spike of waits leaves in memory, and what a third spike allocates
+/// after a second.
 fn spike(what: &str, mut waits: impl FnMut()) {
     waits_once_and_again(&mut waits, |held, blocks| {
         assert!(held < 20_000, "{what}: {held} bytes are left after a spike");
@@ -475,7 +477,7 @@ fn waits_once_and_again(waits: &mut impl FnMut(), check: impl FnOnce(usize, usiz
     check(held, blocks);
 }
 
-/// Polls as many futures as wait in a spike, without a block of its own each time.
+/// Polls `SPIKE` futures, without a block of its own each time.
 fn crowd<F: Future + Unpin>(task: &Probe, into: &mut Vec<F>, mut future: impl FnMut() -> F) {
     for _ in 0..SPIKE {
         let mut future = future();
@@ -499,7 +501,7 @@ fn a_spike_is_given_back<B: Backend>() {
         let guard = mutex.try_lock().unwrap();
         crowd(&task, &mut locks, || mutex.lock());
         drop(guard);
-        // One after another is granted and hands it on; the last come first.
+        // Each is granted in turn and passes the grant on. The last come first.
         locks.drain(..SPIKE / 2);
         while locks.pop().is_some() {}
     });
@@ -513,7 +515,7 @@ fn a_spike_is_given_back<B: Backend>() {
         VirtualClock::<B>::new_in(Instant::ORIGIN, Advance::ByHand, Duration::from_nanos(1));
     let timers = clock.timers();
     let mut sleeps = Vec::with_capacity(SPIKE);
-    // The slots of the wheel, which stay.
+    // The slots of the wheel are allocated here, and stay.
     assert!(poll(&mut timers.sleep(Duration::from_nanos(1)), &task).is_pending());
     spike("Timers", || {
         let mut ahead = 0;

@@ -19,37 +19,37 @@ use support::probe::{Event, Probe};
 use support::{on_every_backend, panic_of, poll};
 
 on_every_backend![
-    one_for_none_stops_nobody,
-    one_for_one_stops_nobody,
+    one_for_none_stops_no_task,
+    one_for_one_stops_no_task,
     two_go_on_when_both_are_there,
     a_hundred_meet_ten_times,
     a_task_arrives_at_its_first_poll,
     an_arrival_that_is_dropped_is_withdrawn,
-    one_that_was_let_go_on_is_not_withdrawn,
+    an_arrival_that_was_notified_is_not_withdrawn,
     a_newcomer_belongs_to_the_next_generation,
     a_newcomer_from_within_a_wake_belongs_to_the_next_generation,
-    those_let_go_on_do_not_hold_up_the_next_generation,
+    notified_waiters_do_not_hold_up_the_next_generation,
     a_leaked_arrival_is_not_withdrawn,
     the_wait_can_change_its_task,
-    a_waker_that_panics_costs_nobody_else_the_wake,
+    a_waker_that_panics_costs_no_other_the_wake,
     a_clone_that_panics_leaves_an_arrival_that_can_be_withdrawn,
     polling_after_the_end_panics_with_the_name,
     debug_output_names_what_is_known,
 ];
 
-/// What a poll answered: whether it leads, where it is ready.
+/// Polls the wait. Returns whether it is the leader, if it is ready.
 fn leads<B: Backend>(wait: &mut BarrierWait<'_, B>, task: &Probe) -> Poll<bool> {
     poll(wait, task).map(|result| result.is_leader())
 }
 
-fn one_for_none_stops_nobody<B: Backend>() {
+fn one_for_none_stops_no_task<B: Backend>() {
     let barrier = Barrier::<B>::new_in(0);
     for _ in 0..2 {
         assert_eq!(leads(&mut barrier.wait(), &Probe::new()), Poll::Ready(true));
     }
 }
 
-fn one_for_one_stops_nobody<B: Backend>() {
+fn one_for_one_stops_no_task<B: Backend>() {
     let task = Probe::new();
     let barrier = Barrier::<B>::new_in(1);
     for _ in 0..3 {
@@ -117,7 +117,7 @@ fn an_arrival_that_is_dropped_is_withdrawn<B: Backend>() {
     assert_eq!((gone.wakes(), stays.wakes()), (0, 1));
 }
 
-fn one_that_was_let_go_on_is_not_withdrawn<B: Backend>() {
+fn an_arrival_that_was_notified_is_not_withdrawn<B: Backend>() {
     let task = Probe::new();
     let barrier = Barrier::<B>::new_in(2);
     let mut wait = barrier.wait();
@@ -141,8 +141,8 @@ fn a_newcomer_belongs_to_the_next_generation<B: Backend>() {
     assert_eq!(leads(&mut waits[2], &task), Poll::Ready(false));
 }
 
-/// The wakers of one generation are not all taken out in one section: whoever
-/// arrives from within the first must not be swept up with the last.
+/// The wakers of one generation are not all taken out in one section. A task that
+/// arrives while the first are woken must not be notified with the last.
 fn a_newcomer_from_within_a_wake_belongs_to_the_next_generation<B: Backend>() {
     const N: usize = WakeList::CAPACITY * 2;
     let task = Probe::new();
@@ -163,7 +163,7 @@ fn a_newcomer_from_within_a_wake_belongs_to_the_next_generation<B: Backend>() {
     assert_eq!(leads(&mut arrived.borrow_mut(), &newcomer), Poll::Pending);
 }
 
-fn those_let_go_on_do_not_hold_up_the_next_generation<B: Backend>() {
+fn notified_waiters_do_not_hold_up_the_next_generation<B: Backend>() {
     let task = Probe::new();
     let barrier = Barrier::<B>::new_in(2);
     let mut unpolled = Vec::new();
@@ -200,7 +200,7 @@ fn the_wait_can_change_its_task<B: Backend>() {
     assert_eq!((first.wakes(), second.wakes()), (0, 1));
 }
 
-fn a_waker_that_panics_costs_nobody_else_the_wake<B: Backend>() {
+fn a_waker_that_panics_costs_no_other_the_wake<B: Backend>() {
     let tasks: Vec<Probe> = (0..WakeList::CAPACITY * 2).map(|_| Probe::new()).collect();
     let barrier = Barrier::<B>::new_in(tasks.len() + 1);
     let mut waits: Vec<_> = tasks.iter().map(|_| barrier.wait()).collect();

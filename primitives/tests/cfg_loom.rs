@@ -1,5 +1,5 @@
-//! `--cfg loom`, the convention of the field: the default backend is loom's, and
-//! a crate that never named one is explored without a change.
+//! `--cfg loom`, as is usual for crates that loom checks: the default backend is
+//! loom's, and a crate that does not name a backend is explored without a change.
 //!
 //! ```sh
 //! RUSTFLAGS="--cfg loom" cargo test -p reveille --test cfg_loom --target-dir target/cfg-loom
@@ -17,7 +17,7 @@ use reveille::oneshot::{self, Receiver, Sender, Slot};
 use reveille::protocol::block_on;
 use reveille::raw::Boxed;
 
-/// Explores `f`, and answers in how many executions.
+/// Explores `f`, and returns the number of executions.
 fn explore(f: impl Fn() + Send + Sync + 'static) -> usize {
     let executions = Arc::new(AtomicUsize::new(0));
     let count = executions.clone();
@@ -31,7 +31,7 @@ fn explore(f: impl Fn() + Send + Sync + 'static) -> usize {
 #[test]
 fn the_default_backend_is_looms() {
     assert_eq!(TypeId::of::<DefaultBackend>(), TypeId::of::<Loom>());
-    // As the types say that users write.
+    // As in the types that users write.
     let _: fn() -> (Sender<u32, Boxed<Loom>>, Receiver<u32, Boxed<Loom>>) = oneshot::channel::<u32>;
 }
 
@@ -90,7 +90,7 @@ fn what_is_wrong_is_found() {
         explore(|| {
             let (tx, mut rx) = oneshot::channel();
             let sender = thread::spawn(move || tx.send(7).unwrap());
-            // It may not have been sent yet.
+            // The value may not have been sent yet.
             let received = rx.try_recv();
             sender.join().unwrap();
             assert_eq!(received, Ok(7));

@@ -25,11 +25,11 @@ on_every_backend![
     a_wait_that_is_dropped_while_it_waits_leaves_nothing,
     a_notification_dropped_unseen_goes_to_the_next,
     a_notification_dropped_before_the_lock_goes_to_the_next,
-    a_notification_of_all_is_handed_to_nobody,
+    a_notification_of_all_is_not_passed_on,
     a_wait_for_a_condition_looks_again,
     a_condition_that_does_not_hold_is_not_waited_for,
     a_condition_that_panics_unlocks,
-    a_waker_that_panics_when_the_mutex_is_let_go_does_not_lose_the_wait,
+    a_waker_that_panics_when_the_mutex_is_unlocked_does_not_lose_the_wait,
     a_wait_can_change_its_task,
     a_leaked_wait_keeps_the_mutex_or_its_place,
     polling_after_the_end_panics_with_the_name,
@@ -49,7 +49,7 @@ impl<B: Backend> Scene<B> {
         }
     }
 
-    /// A wait that waits.
+    /// Returns a wait that is queued.
     fn waiting(&self, task: &Probe) -> Wait<'_, u32, B> {
         let guard = self.mutex.try_lock().expect("the mutex is free");
         let mut wait = self.condvar.wait(guard);
@@ -141,7 +141,7 @@ fn a_notification_dropped_before_the_lock_goes_to_the_next<B: Backend>() {
     assert!(poll(&mut two, &second).is_ready());
 }
 
-fn a_notification_of_all_is_handed_to_nobody<B: Backend>() {
+fn a_notification_of_all_is_not_passed_on<B: Backend>() {
     let (scene, first, later) = (Scene::<B>::new(), Probe::new(), Probe::new());
     let mut one = scene.waiting(&first);
     scene.condvar.notify_all();
@@ -191,7 +191,7 @@ fn a_condition_that_panics_unlocks<B: Backend>() {
     assert!(scene.mutex.try_lock().is_ok());
 }
 
-fn a_waker_that_panics_when_the_mutex_is_let_go_does_not_lose_the_wait<B: Backend>() {
+fn a_waker_that_panics_when_the_mutex_is_unlocked_does_not_lose_the_wait<B: Backend>() {
     let (scene, waits, locks) = (Scene::<B>::new(), Probe::new(), Probe::new());
     let mut wait = scene.condvar.wait(scene.mutex.try_lock().unwrap());
     let mut lock = scene.mutex.lock();

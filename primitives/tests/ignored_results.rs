@@ -1,9 +1,9 @@
 //! Results that tokio lets a caller ignore can be ignored here too: a build with
 //! `-D warnings` does not fail when only its `use` lines change.
 //!
-//! Results that are lost by mistake still warn: guards and permits, which are given
-//! back at once; futures; and `Instant::checked_add` and `checked_sub`, which move
-//! nothing.
+//! A result that is lost by mistake still causes a warning: a guard or a permit,
+//! which is released at once; a future; and that of `Instant::checked_add` and
+//! `checked_sub`, which move nothing.
 
 #![deny(unused_must_use)]
 

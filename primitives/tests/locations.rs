@@ -1,5 +1,5 @@
-//! What each primitive tells with the feature `locations`: where in the source
-//! those who wait began to, and where those who hold it took it.
+//! What each primitive records with the feature `locations`: where in the source its
+//! waiters began to wait, and where its holders acquired it.
 
 #![cfg(all(feature = "locations", not(loom)))]
 
@@ -17,13 +17,13 @@ use reveille::{
 use support::poll;
 use support::probe::Probe;
 
-/// The lines of places, which are all in this file.
+/// Returns the lines of locations, which are all in this file.
 fn lines(places: &[&Location<'_>]) -> Vec<u32> {
     assert!(places.iter().all(|place| place.file() == file!()));
     places.iter().map(|place| place.line()).collect()
 }
 
-/// Polls a wait that waits, asks where, drops it, and asks again.
+/// Polls a wait that is pending, asks for the locations, drops it, and asks again.
 fn waits<F: Future + Unpin>(
     line: u32,
     mut wait: F,

@@ -1,7 +1,7 @@
-//! The lock of `Native` and `Spin` under loom's atomics: every interleaving of
-//! its loads and compare-exchanges, every ordering, against the contract of
-//! `RawStateLock`. Then the same models over locks with a planted fault, which
-//! must be caught: they check the models.
+//! The lock of `Native` and `Spin` under loom's atomics: every interleaving of its
+//! loads and compare-exchanges, with every ordering, against the contract of
+//! `RawStateLock`. Then the same models run over locks with a fault, which must be
+//! caught. They check the models.
 
 mod support;
 
@@ -23,14 +23,14 @@ fn plus(bits: Bits, count: usize) -> Bits {
     Bits::new(bits.get() + count)
 }
 
-/// A lock in the models: loom sees who touches the state, and when.
+/// The lock of the models. Loom sees each access to the state.
 type Lock<A> = WordLock<usize, A>;
 
 fn lock<A: Atomics>() -> Arc<Lock<A>> {
     Arc::new(Lock::new(Bits::EMPTY, 0))
 }
 
-/// A section that counts in the bits and in the state.
+/// Runs a section that counts in the bits and in the state.
 fn count<A: Atomics>(lock: &Lock<A>) {
     lock.with(|bits, state| {
         *bits = plus(*bits, 1);
@@ -38,28 +38,28 @@ fn count<A: Atomics>(lock: &Lock<A>) {
     });
 }
 
-/// A section that counts in the bits alone.
+/// Runs a section that counts in the bits alone.
 fn count_bits<A: Atomics>(lock: &Lock<A>) {
     lock.update(|bits| Some(plus(bits, 1)))
         .expect("the bits are replaced");
 }
 
-/// The same for whoever expects the bits to be as they were at first, and is
-/// refused where they are not.
+/// Counts in the bits and in the state, by an exchange that expects the bits of the
+/// beginning, and is refused if they have changed.
 fn count_first<A: Atomics>(lock: &Lock<A>) {
     if lock.exchange(Bits::EMPTY, plus(Bits::EMPTY, 1)).is_err() {
         count_bits(lock);
     }
 }
 
-/// Runs `steps` on threads of their own, the last on this one, and answers
-/// what they counted.
+/// Runs `steps` on threads of their own, the last on this one, and returns what they
+/// counted.
 fn together<A: Atomics>(steps: &[fn(&Lock<A>)]) -> (usize, usize)
 where
     Lock<A>: Send + Sync,
 {
     let lock = lock::<A>();
-    let (last, others) = steps.split_last().expect("somebody runs");
+    let (last, others) = steps.split_last().expect("there is a step");
     let threads: Vec<_> = others
         .iter()
         .map(|&step| {
@@ -77,11 +77,11 @@ where
 
 /// A model of the lock, over any atomics.
 trait Model: 'static {
-    /// How many models it is, each explored on its own.
+    /// The number of models, each of which is explored on its own.
     const VARIANTS: usize = 1;
 
-    /// Fewer executions than this, of all variants, mean that the search did
-    /// not take place.
+    /// The least number of executions, of all variants. Fewer mean that the search
+    /// did not take place.
     const AT_LEAST: usize;
 
     fn run<A: Atomics>(variant: usize)
@@ -89,9 +89,9 @@ trait Model: 'static {
         Lock<A>: Send + Sync;
 }
 
-/// Exclusion: the cell of the state sees two sections at once, or one that
-/// does not happen after the other, and a lock that is never released is a deadlock, or
-/// runs into loom's limit of branches.
+/// Exclusion. The cell of the state detects two sections at once, and one that does
+/// not happen after the other. A lock that is never released deadlocks, or exceeds
+/// loom's limit of branches.
 struct TwoSections;
 
 impl Model for TwoSections {
@@ -105,7 +105,7 @@ impl Model for TwoSections {
     }
 }
 
-/// The same with a second round each: the lock is taken again while the other thread
+/// The same with two rounds each: the lock is acquired again while the other thread
 /// waits for it.
 struct TwoSectionsTwice;
 
@@ -124,8 +124,8 @@ impl Model for TwoSectionsTwice {
     }
 }
 
-/// Sections on the bits alone, against a section on the state: a
-/// compare-exchange that comes while the lock is held has to wait its turn.
+/// Sections on the bits alone, against a section on the state. A compare-exchange
+/// that comes while the lock is held has to wait.
 struct SectionAndUpdates;
 
 impl Model for SectionAndUpdates {
@@ -143,8 +143,8 @@ impl Model for SectionAndUpdates {
     }
 }
 
-/// Bits that are replaced without a look before, against a section on the state
-/// and against one another.
+/// Bits that are replaced without a load before, against a section on the state and
+/// against one another.
 struct SectionAndExchange;
 
 impl Model for SectionAndExchange {
@@ -162,9 +162,9 @@ impl Model for SectionAndExchange {
     }
 }
 
-/// What was written before a section is there for whoever sees the bits that it
-/// left: by a `load`, by an `update` that changes nothing or something, or in a
-/// section.
+/// Visibility. What was written before a section is visible to a thread that sees the
+/// bits that it left: by a `load`, by an `update` that changes nothing or something,
+/// or in a section.
 struct Publishes;
 
 impl Publishes {
@@ -222,8 +222,8 @@ impl Model for Publishes {
 fn write(cell: &LoomCell<u32>) {
     #[allow(unsafe_code, reason = "the access is what is to be explored")]
     cell.with_mut(|value| {
-        // SAFETY: loom runs one thread at a time, and checks that none of the
-        // others may be in this cell.
+        // SAFETY: loom runs one thread at a time, and checks that no other thread may
+        // be in this cell.
         unsafe { *value = 1 };
     });
 }
@@ -236,8 +236,8 @@ fn read(cell: &LoomCell<u32>) {
     });
 }
 
-/// Whoever finds by the bits that the other has left is alone with the lock,
-/// and may free it: nothing of it is touched after that.
+/// Last access. A thread that finds by the bits that the other has left is the only
+/// user of the lock, and may free it. Nothing of it is accessed after that.
 struct LastUserFrees;
 
 impl Model for LastUserFrees {
@@ -248,7 +248,7 @@ impl Model for LastUserFrees {
     where
         Lock<A>: Send + Sync,
     {
-        /// A lock that both threads own, each without the other's knowledge.
+        /// A lock that both threads own.
         struct Owned<A: Atomics>(*mut Lock<A>);
         #[allow(unsafe_code, reason = "the pointer is what is to be explored")]
         // SAFETY: the lock may be shared, and its last user frees it.
@@ -256,7 +256,7 @@ impl Model for LastUserFrees {
 
         fn leave<A: Atomics>(owned: &Owned<A>, by_state: bool) {
             #[allow(unsafe_code, reason = "as above")]
-            // SAFETY: freed below by the last, and this user has not left.
+            // SAFETY: the last user frees it below, and this user has not left.
             let lock = unsafe { &*owned.0 };
             let left = if by_state {
                 lock.with(|bits, state| {
@@ -272,9 +272,9 @@ impl Model for LastUserFrees {
             };
             if left == 1 {
                 #[allow(unsafe_code, reason = "as above")]
-                // SAFETY: the other has left, so this is the only user.
+                // SAFETY: the other thread has left, so this is the only user.
                 let mut lock = unsafe { Box::from_raw(owned.0) };
-                // Loom tells of any access that does not happen before this.
+                // Loom reports any access that does not happen before this.
                 assert_eq!(lock.get_mut(|bits, _| bits.get()), 2);
             }
         }
@@ -283,7 +283,7 @@ impl Model for LastUserFrees {
         let lock = Box::into_raw(Box::new(Lock::<A>::new(Bits::EMPTY, 0)));
         let (one, other) = (Owned(lock), Owned(lock));
         let thread = thread::spawn(move || {
-            // The whole of it, and not its field, which is not `Send`.
+            // It captures the whole value, and not its field, which is not `Send`.
             let one = one;
             leave(&one, first);
         });
@@ -292,7 +292,7 @@ impl Model for LastUserFrees {
     }
 }
 
-/// Three threads, a section each: two wait for one, and then for each other.
+/// Three threads, with a section each: two wait for one, and then for each other.
 struct ThreeSections;
 
 impl Model for ThreeSections {
@@ -306,7 +306,7 @@ impl Model for ThreeSections {
     }
 }
 
-/// Three threads, of which one goes on to a section on the bits alone, while the
+/// Three threads, of which one continues with a section on the bits alone, while the
 /// others wait for one another.
 struct ThreeSectionsAndAnUpdate;
 
@@ -367,8 +367,8 @@ fn the_last_user_may_free_the_lock() {
     keeps_its_contract::<LastUserFrees>(None);
 }
 
-/// Loom's own reduction leaves one of the two out, for a lock on its bare
-/// atomics: see `LoomAtomicWord`.
+/// Loom's own reduction leaves out one of the two, for a lock on its bare atomics.
+/// See `LoomAtomicWord`.
 #[test]
 fn a_load_beside_an_update_is_explored_before_it_and_after() {
     static SEEN: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
@@ -395,22 +395,21 @@ fn bounded_to_2_preemptions_an_update_comes_between_three_sections() {
     keeps_its_contract::<ThreeSectionsAndAnUpdate>(Some(2));
 }
 
-/// What can be wrong with the atomics below the lock, and what they may do without
-/// being wrong.
+/// What can be wrong with the atomics below the lock, and what is allowed.
 mod faults {
     use super::*;
 
-    /// Taking the lock does not acquire.
+    /// Acquiring the lock has no acquire ordering.
     const LOCK_RELAXED: u8 = 1;
-    /// Releasing it does not release what was written.
+    /// Releasing the lock does not release what was written.
     const RELEASE_RELAXED: u8 = 2;
     /// A section on the bits does not release.
     const UPDATE_NO_RELEASE: u8 = 3;
     /// A section on the bits does not acquire.
     const UPDATE_NO_ACQUIRE: u8 = 4;
-    /// A look at the bits does not acquire.
+    /// A load of the bits does not acquire.
     const LOAD_RELAXED: u8 = 5;
-    /// A compare-exchange that takes the lock does not compare.
+    /// A compare-exchange that acquires the lock does not compare.
     const LOCK_ALWAYS: u8 = 6;
     /// A section on the bits writes a locked word, which the holder overwrites.
     const UPDATE_WHILE_LOCKED: u8 = 7;
@@ -420,7 +419,7 @@ mod faults {
     const RELEASES_OLD_BITS: u8 = 9;
     /// The lock is released by a store that keeps `LOCKED`.
     const RELEASES_LOCKED: u8 = 10;
-    /// No fault: every second weak compare-exchange fails spuriously.
+    /// This is not a fault: every second weak compare-exchange fails spuriously.
     const WEAK: u8 = 11;
 
     const LOCKED: usize = 0b1;
@@ -428,7 +427,7 @@ mod faults {
     /// Loom's atomics with a fault.
     struct Faulty<const FAULT: u8>;
 
-    // SAFETY: none: that the promise is broken is what the models have to find.
+    // SAFETY: the contract is broken on purpose, and the models have to detect it.
     #[allow(unsafe_code, reason = "the faults break the promise on purpose")]
     unsafe impl<const FAULT: u8> Atomics for Faulty<FAULT> {
         type Word = FaultyWord<FAULT>;
@@ -441,13 +440,14 @@ mod faults {
 
     struct FaultyWord<const FAULT: u8> {
         word: LoomAtomicWord,
-        /// The word that was replaced by the one that took the lock.
+        /// The word that the acquisition of the lock replaced.
         found: AtomicUsize,
         weak: AtomicUsize,
     }
 
     impl<const FAULT: u8> FaultyWord<FAULT> {
-        /// Whether a weak compare-exchange fails although it could succeed.
+        /// Returns `true` if a weak compare-exchange is to fail although it could
+        /// succeed.
         fn fails(&self) -> bool {
             FAULT == WEAK && self.weak.fetch_add(1, Relaxed).is_multiple_of(2)
         }
@@ -528,7 +528,7 @@ mod faults {
         }
     }
 
-    /// What loom says of a model of a faulty lock.
+    /// Returns what loom reports for a model of a faulty lock.
     fn verdict<M: Model, const FAULT: u8>(preemptions: Option<usize>) -> String {
         let mut executions = 0;
         let explored = catch_unwind(AssertUnwindSafe(|| {

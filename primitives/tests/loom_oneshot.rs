@@ -1,6 +1,6 @@
-//! Every way of one sender beside every way of one receiver, under loom: over
-//! the abstract lock without a bound, and over the real lock, whose single
-//! loads and compare-exchanges are the steps there, bounded.
+//! Every behaviour of one sender beside every behaviour of one receiver, under loom:
+//! over the abstract lock without a bound, and over the real lock, whose single loads
+//! and compare-exchanges are the steps there, with a bound.
 
 mod support;
 
@@ -18,33 +18,33 @@ use reveille::raw::Boxed;
 
 use support::models;
 
-/// Whoever has it counts: one lost, or dropped twice, is told by the count.
+/// The reference count shows a value that is lost, or dropped twice.
 type Value = Arc<()>;
 
 type Tx<B> = Sender<Value, Boxed<B>>;
 type Rx<B> = Receiver<Value, Boxed<B>>;
 
-/// What became of the value.
+/// What happened to the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sent {
-    /// It is the channel's.
+    /// It was sent, and belongs to the channel.
     Given,
-    /// It was given back.
+    /// It was refused and returned.
     Refused,
-    /// It was not sent at all.
+    /// It was not sent.
     Not,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Received {
     Value,
-    /// The channel said that there will be none.
+    /// The channel said that no value will come.
     Never,
-    /// Nobody asked for good.
+    /// The receiver left without a result.
     Left,
 }
 
-/// A task that is asleep, and counts its wakers.
+/// A task that sleeps, and counts its wakers.
 struct Asleep;
 
 impl Wake for Asleep {
@@ -61,7 +61,7 @@ fn waker(task: &Task) -> Waker {
 enum Sending {
     Send,
     Drop,
-    /// Polls for closing, and sends or leaves whatever it hears.
+    /// Polls for closing, and sends or leaves whatever the result is.
     PollThenSend,
     PollThenDrop,
     /// Polls for closing, waits for it with another waker, and sends.
@@ -119,7 +119,8 @@ impl Receiving {
         Self::PollThenCloseThenTry,
     ];
 
-    /// Whether it ends a wait for closing without hearing of the sender first.
+    /// Returns `true` if it ends a wait for closing without a result from the sender
+    /// first.
     fn closes(self) -> bool {
         !matches!(self, Self::Await | Self::PollThenAwait)
     }
@@ -160,7 +161,7 @@ impl Receiving {
     }
 }
 
-/// Explores a sender beside a receiver; answers in how many executions.
+/// Explores a sender beside a receiver, and returns the number of executions.
 fn explore<B: BlockingBackend>(
     preemptions: Option<usize>,
     sending: Sending,
@@ -192,12 +193,12 @@ fn explore<B: BlockingBackend>(
     })
 }
 
-/// Explores every pair that ends; answers in how many executions.
+/// Explores every pair that ends, and returns the number of executions.
 fn explore_all<B: BlockingBackend>(preemptions: Option<usize>) -> usize {
     let mut all = 0;
     for sending in Sending::ALL {
         for receiving in Receiving::ALL {
-            // Each would wait for the other.
+            // In this pair each would wait for the other.
             if sending == Sending::PollThenAwaitClosing && !receiving.closes() {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! `StdPark` under loom: the source itself, over loom's atomics, mutex and condition
-//! variable. A token that is lost is a deadlock, and loom says so.
+//! `StdPark` under loom: its source file, over loom's atomics, mutex and condition
+//! variable. A token that is lost is a deadlock, and loom reports it.
 
 #![cfg(not(loom))]
 
@@ -21,7 +21,7 @@ use reveille::backend::Park;
 #[path = "../src/backend/std_park.rs"]
 mod park;
 
-/// A value that the thread that parks reads after the park.
+/// A value that the parking thread reads after the park.
 struct Shared {
     park: StdPark,
     written: [UnsafeCell<u32>; 2],
@@ -105,7 +105,8 @@ fn unparks_that_merge_publish_both() {
         for thread in unparks {
             thread.join().unwrap();
         }
-        // Whichever came second is kept for this one, or was merged.
+        // The token of the unpark that came second is kept for this park, or was
+        // merged.
         shared.park.unpark();
         shared.park.park();
         assert_eq!((shared.read(0), shared.read(1)), (1, 1));

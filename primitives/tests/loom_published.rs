@@ -1,6 +1,7 @@
-//! What was written before a wake is seen by whoever is woken, also where the wake
-//! finds that there was another and changes nothing: under loom, over the real lock.
-//! The abstract ones show more than their contract promises, and do not tell.
+//! A task that is woken sees what was written before the wake, even if the wake found
+//! that there had been another and changed nothing. This is explored under loom, over
+//! the real lock. The abstract locks publish more than their contract promises, and
+//! would not detect a fault.
 
 mod support;
 
@@ -20,7 +21,7 @@ use reveille::raw::{Metadata, RunResult, Runnable, Schedule, task};
 
 use support::models::explore;
 
-/// Whoever takes the permit looks for what it is about, and waits again.
+/// The task that takes the permit looks for what it stands for, and waits again.
 #[test]
 fn a_notification_that_finds_a_permit_publishes() {
     for notify_one in [Notify::notify_one, Notify::notify_last] {
@@ -36,7 +37,7 @@ fn a_notification_that_finds_a_permit_publishes() {
                 })
             };
             let (notify, done) = &*shared;
-            // Loom tells of a deadlock.
+            // Loom reports a deadlock.
             block_on::<LoomWord, _>(async {
                 notify.notified().await;
                 while !done.load(Relaxed) {
@@ -72,7 +73,7 @@ fn run_all(slot: &Slot) {
     }
 }
 
-/// Of all executions there are too many.
+/// There are too many executions to explore all of them.
 #[test]
 fn bounded_to_2_preemptions_a_wake_that_finds_its_task_scheduled_publishes() {
     let executions = explore(Some(2), || {
@@ -85,7 +86,7 @@ fn bounded_to_2_preemptions_a_wake_that_finds_its_task_scheduled_publishes() {
                 if done.load(Relaxed) {
                     return Poll::Ready(());
                 }
-                // Without a lock around what can switch threads.
+                // No lock is held here where threads can be switched.
                 let own = cx.waker().clone();
                 let before = waker.lock().unwrap().replace(own);
                 drop(before);

@@ -26,23 +26,23 @@ on_every_backend![
     a_free_mutex_is_locked_without_waiting,
     one_holds_it_at_a_time,
     a_wait_ends_when_it_is_unlocked,
-    who_has_waited_longest_is_next,
-    it_is_overtaken_as_often_as_the_bound_says,
+    the_task_that_has_waited_longest_is_next,
+    it_is_barged_as_often_as_the_bound_says,
     the_largest_bound_is_held_to,
-    newcomers_who_await_are_held_to_the_bound,
+    later_requests_that_await_are_held_to_the_bound,
     others_in_the_queue_are_held_to_the_bound,
-    the_next_in_the_queue_can_be_overtaken_afresh,
-    one_that_gives_up_leaves_its_overtakes_to_nobody,
+    the_next_in_the_queue_can_be_barged_afresh,
+    one_that_gives_up_leaves_its_barges_to_no_other,
     a_wait_that_is_dropped_leaves_the_queue,
     a_grant_dropped_unseen_goes_to_the_next,
     a_wake_dropped_unseen_goes_to_the_next,
-    a_grant_dropped_unseen_with_nobody_behind_unlocks,
+    a_grant_dropped_unseen_with_no_waiter_behind_unlocks,
     a_future_dropped_with_its_guard_unlocks,
     the_wait_can_change_its_task,
     a_waker_may_use_the_mutex_when_it_is_woken,
     a_waker_may_drop_its_own_wait_when_another_is_woken,
     a_waker_may_unlock_when_it_is_cloned,
-    a_waker_that_panics_when_woken_costs_nobody_the_lock,
+    a_waker_that_panics_when_woken_costs_no_waiter_the_lock,
     a_clone_that_panics_leaves_no_place_in_the_queue,
     a_lock_acquired_by_a_poll_that_panics_is_not_lost,
     a_lock_acquired_by_a_poll_that_panics_is_there_at_the_next,
@@ -62,19 +62,19 @@ on_every_backend![
     a_guard_shows_what_it_locks,
 ];
 
-/// A mutex that hands over at every unlock.
+/// Creates a mutex that hands over at every unlock.
 fn strict<B: Backend>() -> Mutex<u32, B> {
     Mutex::with_max_barges_in(0, 0)
 }
 
-/// A wait that is queued.
+/// Returns a wait that is queued.
 fn queued<'a, B: Backend>(mutex: &'a Mutex<u32, B>, task: &Probe) -> Lock<'a, u32, B> {
     let mut lock = mutex.lock();
     assert!(poll(&mut lock, task).is_pending());
     lock
 }
 
-/// The guard of a wait that is over.
+/// Returns the guard of a wait that is over.
 fn locked<'a, B: Backend>(lock: &mut Lock<'a, u32, B>, task: &Probe) -> MutexGuard<'a, u32, B> {
     match poll(lock, task) {
         Poll::Ready(guard) => guard,
@@ -120,7 +120,7 @@ fn a_wait_ends_when_it_is_unlocked<B: Backend>() {
     }
 }
 
-fn who_has_waited_longest_is_next<B: Backend>() {
+fn the_task_that_has_waited_longest_is_next<B: Backend>() {
     let (mutex, tasks) = (strict::<B>(), [(); 3].map(|()| Probe::new()));
     let mut guard = mutex.try_lock().unwrap();
     let mut locks = tasks.each_ref().map(|task| queued(&mutex, task));
@@ -135,8 +135,9 @@ fn who_has_waited_longest_is_next<B: Backend>() {
     }
 }
 
-/// How often somebody locks, one after the other, before he is refused.
-fn overtakes(mut locks: impl FnMut() -> bool) -> usize {
+/// Returns how often the lock can be barged, one time after the other, before it is
+/// refused.
+fn barges(mut locks: impl FnMut() -> bool) -> usize {
     (0..=usize::from(u16::MAX))
         .position(|_| !locks())
         .expect("there is a bound")
@@ -144,36 +145,36 @@ fn overtakes(mut locks: impl FnMut() -> bool) -> usize {
 
 const BOUNDS: [u16; 5] = [0, 1, 2, 16, 255];
 
-fn it_is_overtaken_as_often_as_the_bound_says<B: Backend>() {
+fn it_is_barged_as_often_as_the_bound_says<B: Backend>() {
     for bound in BOUNDS {
         let (mutex, task) = (Mutex::<_, B>::with_max_barges_in(0, bound), Probe::new());
         let guard = mutex.try_lock().unwrap();
         let mut lock = queued(&mutex, &task);
         drop(guard);
-        assert_eq!(overtakes(|| mutex.try_lock().is_ok()), usize::from(bound));
+        assert_eq!(barges(|| mutex.try_lock().is_ok()), usize::from(bound));
         assert!(mutex.granted(), "it has been handed over");
         drop(locked(&mut lock, &task));
     }
 }
 
-/// On a 32-bit machine it is less than what can be asked for.
+/// On a 32-bit machine the largest bound is less than the type allows.
 fn the_largest_bound_is_held_to<B: Backend>() {
     let (mutex, task) = (Mutex::<_, B>::with_max_barges_in(0, u16::MAX), Probe::new());
     let guard = mutex.try_lock().unwrap();
     let mut lock = queued(&mutex, &task);
     drop(guard);
     let largest = if usize::BITS < 64 { 1023 } else { u16::MAX };
-    assert_eq!(overtakes(|| mutex.try_lock().is_ok()), largest.into());
+    assert_eq!(barges(|| mutex.try_lock().is_ok()), largest.into());
     drop(locked(&mut lock, &task));
 }
 
-fn newcomers_who_await_are_held_to_the_bound<B: Backend>() {
+fn later_requests_that_await_are_held_to_the_bound<B: Backend>() {
     for bound in BOUNDS {
         let (mutex, task) = (Mutex::<_, B>::with_max_barges_in(0, bound), Probe::new());
         let guard = mutex.try_lock().unwrap();
         let mut first = queued(&mutex, &task);
         drop(guard);
-        let newcomers = overtakes(|| poll(&mut mutex.lock(), &task).is_ready());
+        let newcomers = barges(|| poll(&mut mutex.lock(), &task).is_ready());
         assert_eq!(newcomers, usize::from(bound));
         drop(locked(&mut first, &task));
     }
@@ -186,31 +187,31 @@ fn others_in_the_queue_are_held_to_the_bound<B: Backend>() {
         let mut first = queued(&mutex, &task);
         let mut others: Vec<_> = (0..300).map(|_| queued(&mutex, &task)).collect();
         drop(guard);
-        let others = overtakes(|| poll(&mut others.pop().expect("one is left"), &task).is_ready());
+        let others = barges(|| poll(&mut others.pop().expect("one is left"), &task).is_ready());
         assert_eq!(others, usize::from(bound));
         drop(locked(&mut first, &task));
     }
 }
 
-fn the_next_in_the_queue_can_be_overtaken_afresh<B: Backend>() {
+fn the_next_in_the_queue_can_be_barged_afresh<B: Backend>() {
     let (mutex, task) = (Mutex::<_, B>::with_max_barges_in(0, 2), Probe::new());
     let guard = mutex.try_lock().unwrap();
     let mut locks = [queued(&mutex, &task), queued(&mutex, &task)];
     drop(guard);
     for lock in &mut locks {
-        assert_eq!(overtakes(|| mutex.try_lock().is_ok()), 2);
+        assert_eq!(barges(|| mutex.try_lock().is_ok()), 2);
         drop(locked(lock, &task));
     }
 }
 
-fn one_that_gives_up_leaves_its_overtakes_to_nobody<B: Backend>() {
+fn one_that_gives_up_leaves_its_barges_to_no_other<B: Backend>() {
     let (mutex, task) = (Mutex::<_, B>::with_max_barges_in(0, 2), Probe::new());
     let guard = mutex.try_lock().unwrap();
     let (first, mut second) = (queued(&mutex, &task), queued(&mutex, &task));
     drop(guard);
     assert!(mutex.try_lock().is_ok());
     drop(first);
-    assert_eq!(overtakes(|| mutex.try_lock().is_ok()), 2);
+    assert_eq!(barges(|| mutex.try_lock().is_ok()), 2);
     drop(locked(&mut second, &task));
 }
 
@@ -243,8 +244,8 @@ fn a_grant_dropped_unseen_goes_to_the_next<B: Backend>() {
     assert!(!mutex.granted());
 }
 
-/// With a bound, the first is woken to try; who was woken and gives up hands on
-/// the wake.
+/// With a bound, the first waiter is woken to try. If it is dropped, it passes the
+/// wake on.
 fn a_wake_dropped_unseen_goes_to_the_next<B: Backend>() {
     let (mutex, first, second) = (
         Mutex::<_, B>::with_max_barges_in(0, 4),
@@ -260,7 +261,7 @@ fn a_wake_dropped_unseen_goes_to_the_next<B: Backend>() {
     drop(locked(&mut two, &second));
 }
 
-fn a_grant_dropped_unseen_with_nobody_behind_unlocks<B: Backend>() {
+fn a_grant_dropped_unseen_with_no_waiter_behind_unlocks<B: Backend>() {
     for bound in [0, 4] {
         let (mutex, task) = (Mutex::<_, B>::with_max_barges_in(0, bound), Probe::new());
         let guard = mutex.try_lock().unwrap();
@@ -326,7 +327,7 @@ fn a_waker_may_drop_its_own_wait_when_another_is_woken<B: Backend>() {
     drop(locked(&mut next, &second));
 }
 
-/// The mutex, and a guard that a waker of `task` unlocks at the next `event`.
+/// Returns the mutex, and a guard that a waker of `task` drops at the next `event`.
 fn unlocked_by<B: Backend>(task: &Probe, event: Event) -> Arc<Mutex<u32, B>> {
     let mutex = Arc::new(strict::<B>());
     let guard = mutex.clone().try_lock_owned().unwrap();
@@ -341,7 +342,7 @@ fn a_waker_may_unlock_when_it_is_cloned<B: Backend>() {
     assert_eq!((mutex.waiting(), task.kept()), (0, 0));
 }
 
-fn a_waker_that_panics_when_woken_costs_nobody_the_lock<B: Backend>() {
+fn a_waker_that_panics_when_woken_costs_no_waiter_the_lock<B: Backend>() {
     for bound in [0, 1] {
         let (mutex, task) = (Mutex::<_, B>::with_max_barges_in(0, bound), Probe::new());
         let guard = mutex.try_lock().unwrap();
@@ -367,9 +368,9 @@ fn a_clone_that_panics_leaves_no_place_in_the_queue<B: Backend>() {
     drop(locked(&mut lock, &task));
 }
 
-/// The mutex is unlocked by the clone of the waker, so the poll is ready, and
-/// the clone is dropped for nothing: should that panic, nobody has the guard,
-/// and the future keeps what it took.
+/// The clone of the waker unlocks the mutex, so the poll is ready, and the clone is
+/// dropped unused. If that panics, no guard has been returned, and the future keeps
+/// what it acquired.
 fn a_lock_acquired_by_a_poll_that_panics_is_not_lost<B: Backend>() {
     let task = Probe::new();
     let mutex = unlocked_by::<B>(&task, Event::Clone);
@@ -383,7 +384,7 @@ fn a_lock_acquired_by_a_poll_that_panics_is_not_lost<B: Backend>() {
     assert!(held.is_ok() && mutex.try_lock().is_err(), "given back once");
 }
 
-/// As above; but the future is polled again.
+/// As above, but the future is polled again.
 fn a_lock_acquired_by_a_poll_that_panics_is_there_at_the_next<B: Backend>() {
     let task = Probe::new();
     let mutex = unlocked_by::<B>(&task, Event::Clone);
@@ -524,7 +525,7 @@ fn a_leaked_guard_keeps_it_locked<B: Backend>() {
     assert!(poll(&mut mutex.lock(), &task).is_pending());
 }
 
-/// Which a user sees by `granted`, and in the debug output.
+/// `granted` and the debug output show it to a user.
 fn a_leaked_wait_keeps_its_place<B: Backend>() {
     let (mutex, task) = (strict::<B>(), Probe::new());
     let guard = mutex.try_lock().unwrap();
@@ -607,8 +608,8 @@ fn the_default_bound_is_the_documented_one() {
         let guard = mutex.try_lock().unwrap();
         let lock = queued(&mutex, &task);
         drop(guard);
-        let overtakes = overtakes(|| mutex.try_lock().is_ok());
-        assert_eq!(overtakes, usize::from(Mutex::<u32>::DEFAULT_MAX_BARGES));
+        let barges = barges(|| mutex.try_lock().is_ok());
+        assert_eq!(barges, usize::from(Mutex::<u32>::DEFAULT_MAX_BARGES));
         drop(lock);
     }
 }
@@ -662,7 +663,7 @@ fn threads_and_tasks_that_lock_add_up() {
             scope.spawn(move || {
                 let (task, mut locked) = (Probe::new(), 0);
                 while locked < ROUNDS {
-                    // Given up where it is not ready at once.
+                    // The wait is given up if it is not ready at once.
                     if let Poll::Ready(guard) = poll(&mut mutex.lock(), &task) {
                         add(guard);
                         locked += 1;
@@ -677,7 +678,8 @@ fn threads_and_tasks_that_lock_add_up() {
     }
 }
 
-/// It blocks the thread, as documented: whoever unlocks must be on another.
+/// It blocks the thread, as documented, so the guard must be dropped on another
+/// thread.
 #[test]
 fn a_blocking_lock_within_an_executor_blocks_its_thread() {
     let mutex = Arc::new(Mutex::new(0));

@@ -31,12 +31,12 @@ on_every_backend![
     enable_takes_the_permit,
     enable_tells_whether_it_has_been_notified,
     a_wait_can_be_enabled_and_polled_in_any_order,
-    all_who_wait_are_notified_and_nothing_is_left,
+    all_waiters_are_notified_and_nothing_is_left,
     a_wait_is_covered_from_its_creation,
     a_wait_is_covered_from_its_creation_where_others_are_queued,
     a_wait_that_comes_after_all_were_notified_waits,
     one_that_was_covered_unpolled_leaves_the_permit_alone,
-    those_who_were_notified_do_not_take_the_next_permit,
+    notified_waiters_do_not_take_the_next_permit,
     more_wait_than_a_wake_list_holds,
     a_newcomer_from_within_a_wake_is_not_notified,
     a_newcomer_from_within_a_wake_can_be_notified_alone,
@@ -44,7 +44,7 @@ on_every_backend![
     a_notification_dropped_unseen_goes_to_the_next,
     a_notification_of_the_last_dropped_unseen_goes_to_the_last,
     a_notification_dropped_unseen_becomes_the_permit,
-    a_notification_of_all_dropped_unseen_goes_to_nobody,
+    a_notification_of_all_dropped_unseen_is_not_passed_on,
     one_notified_alone_and_then_with_all_hands_on,
     a_notification_that_was_seen_is_not_handed_on,
     an_owned_wait_is_one_of_the_queue,
@@ -54,7 +54,7 @@ on_every_backend![
     a_waker_may_notify_when_it_is_woken,
     a_waker_may_notify_when_it_is_dropped,
     a_waker_may_drop_other_waits_when_it_is_woken,
-    a_waker_that_panics_costs_nobody_else_the_wake,
+    a_waker_that_panics_costs_no_other_the_wake,
     a_clone_that_panics_leaves_no_place_in_the_queue,
     a_permit_taken_by_a_poll_that_panics_is_kept,
     waiting_until_asks_first,
@@ -71,7 +71,7 @@ fn pair<B: Backend>() -> (Notify<B>, Probe) {
     (Notify::new_in(), Probe::new())
 }
 
-/// A wait that is queued.
+/// Returns a wait that is queued.
 fn queued<'a, B: Backend>(notify: &'a Notify<B>, task: &Probe) -> Notified<'a, B> {
     let mut wait = notify.notified();
     assert!(poll(&mut wait, task).is_pending());
@@ -175,7 +175,7 @@ fn a_wait_can_be_enabled_and_polled_in_any_order<B: Backend>() {
     assert_eq!(task.wakes(), 1);
 }
 
-fn all_who_wait_are_notified_and_nothing_is_left<B: Backend>() {
+fn all_waiters_are_notified_and_nothing_is_left<B: Backend>() {
     let (notify, task) = pair::<B>();
     let mut waits = [(); 3].map(|()| queued(&notify, &task));
     notify.notify_waiters();
@@ -222,7 +222,7 @@ fn one_that_was_covered_unpolled_leaves_the_permit_alone<B: Backend>() {
     assert!(poll(&mut notify.notified(), &task).is_ready());
 }
 
-fn those_who_were_notified_do_not_take_the_next_permit<B: Backend>() {
+fn notified_waiters_do_not_take_the_next_permit<B: Backend>() {
     let (notify, task) = pair::<B>();
     let mut waits = [queued(&notify, &task), queued(&notify, &task)];
     notify.notify_waiters();
@@ -241,8 +241,8 @@ fn more_wait_than_a_wake_list_holds<B: Backend>() {
     assert!(waits.iter_mut().all(|wait| poll(wait, &task).is_ready()));
 }
 
-/// Not all are woken in one section: who comes in from within a wake is in the
-/// queue when the next begins.
+/// Not all are woken in one section. A wait that is created from within a wake is in
+/// the queue when the next section begins.
 fn a_newcomer_from_within_a_wake_is_not_notified<B: Backend>() {
     let notify = Arc::new(Notify::<B>::new_in());
     let (task, newcomer) = (Probe::new(), Rc::new(Probe::new()));
@@ -265,7 +265,7 @@ fn a_newcomer_from_within_a_wake_is_not_notified<B: Backend>() {
     assert!(poll(&mut late, &newcomer).is_pending());
 }
 
-/// Those who have been notified and not woken yet are passed over.
+/// Waiters that have been notified and not yet woken are skipped.
 fn a_newcomer_from_within_a_wake_can_be_notified_alone<B: Backend>() {
     let notify = Arc::new(Notify::<B>::new_in());
     let (task, newcomer) = (Probe::new(), Rc::new(Probe::new()));
@@ -327,7 +327,7 @@ fn a_notification_dropped_unseen_becomes_the_permit<B: Backend>() {
     }
 }
 
-fn a_notification_of_all_dropped_unseen_goes_to_nobody<B: Backend>() {
+fn a_notification_of_all_dropped_unseen_is_not_passed_on<B: Backend>() {
     let (notify, task, later) = (Notify::<B>::new_in(), Probe::new(), Probe::new());
     let (queued_one, unpolled) = (queued(&notify, &task), notify.notified());
     notify.notify_waiters();
@@ -454,7 +454,7 @@ fn a_waker_may_drop_other_waits_when_it_is_woken<B: Backend>() {
     assert_eq!((notify.waiting(), notify.granted()), (0, 1));
 }
 
-fn a_waker_that_panics_costs_nobody_else_the_wake<B: Backend>() {
+fn a_waker_that_panics_costs_no_other_the_wake<B: Backend>() {
     let notify = Notify::<B>::new_in();
     let tasks: Vec<Probe> = (0..2 * WakeList::CAPACITY).map(|_| Probe::new()).collect();
     let mut waits: Vec<_> = tasks.iter().map(|task| queued(&notify, task)).collect();
@@ -478,8 +478,8 @@ fn a_clone_that_panics_leaves_no_place_in_the_queue<B: Backend>() {
     assert_eq!(good.wakes(), 1);
 }
 
-/// The permit comes between the look and the section, by the clone; the clone
-/// is then not needed, and its drop panics while the poll is ready.
+/// The clone of the waker stores the permit between the load and the section. The
+/// clone is then not needed, and its drop panics while the poll is ready.
 fn a_permit_taken_by_a_poll_that_panics_is_kept<B: Backend>() {
     for polled_again in [false, true] {
         let (notify, task, good) = (Rc::new(Notify::<B>::new_in()), Probe::new(), Probe::new());
@@ -499,7 +499,7 @@ fn a_permit_taken_by_a_poll_that_panics_is_kept<B: Backend>() {
     }
 }
 
-/// A wait for a number to be at least two, and the number.
+/// Returns a wait for a number to be at least two, and the number.
 fn until_two<'a, B: Backend>(
     notify: &'a Notify<B>,
     number: &'a Cell<u32>,
@@ -527,7 +527,7 @@ fn waiting_until_asks_again_when_notified<B: Backend>() {
             assert!(poll(&mut wait, &task).is_pending());
             assert_eq!(task.wakes(), wakes);
             number.set(number.get() + 1);
-            assert!(poll(&mut wait, &task).is_pending(), "nobody notified it");
+            assert!(poll(&mut wait, &task).is_pending(), "it was not notified");
             notifies(&notify);
         }
         assert!(poll(&mut wait, &task).is_ready());
@@ -620,7 +620,7 @@ fn constants_need_no_initialization() {
     }
 }
 
-/// Each thread waits for its turn, and gives the other its turn.
+/// Two threads alternate: each waits to be notified, and then notifies the other.
 #[test]
 fn threads_that_take_turns_lose_no_notification() {
     const ROUNDS: usize = 1000;
@@ -663,8 +663,8 @@ fn threads_that_wait_until_see_every_change() {
     assert_eq!(number.into_inner(), 2 * ROUNDS);
 }
 
-/// Waits are dropped while they are being notified: each notification ends one
-/// wait, or is the permit.
+/// Waits are dropped while they are being notified. Each notification ends one wait,
+/// or is stored as the permit.
 #[test]
 fn threads_that_give_up_swallow_no_notification() {
     const NOTIFICATIONS: usize = 500;

@@ -27,27 +27,27 @@ on_every_backend![
     what_is_set_is_there_for_good,
     setting_twice_gives_the_second_back,
     setting_while_one_is_made_gives_the_value_back,
-    whoever_comes_first_makes_the_value,
+    the_first_caller_makes_the_value,
     an_initializer_is_not_called_where_there_is_a_value,
-    those_who_come_meanwhile_share_the_value,
-    those_who_come_meanwhile_call_no_initializer,
-    a_failed_initializer_leaves_the_turn_to_the_next,
+    callers_that_come_meanwhile_share_the_value,
+    callers_that_come_meanwhile_call_no_initializer,
+    a_failed_initializer_passes_the_permit_on,
     a_failed_initializer_leaves_the_cell_empty,
-    a_dropped_initializer_leaves_the_turn_to_the_next,
-    an_initializer_that_panics_leaves_the_turn_to_the_next,
-    a_closure_that_panics_leaves_the_turn_to_the_next,
-    a_turn_that_has_come_goes_on_when_its_wait_is_dropped,
-    the_turn_goes_round_in_the_order_of_arrival,
+    a_dropped_initializer_passes_the_permit_on,
+    an_initializer_that_panics_passes_the_permit_on,
+    a_closure_that_panics_passes_the_permit_on,
+    a_granted_permit_passes_on_when_its_wait_is_dropped,
+    the_permit_goes_round_in_the_order_of_arrival,
     a_queued_initializer_can_be_dropped,
     a_set_between_a_failure_and_the_next_poll_is_refused,
-    waiting_wakes_with_what_somebody_else_makes,
-    waiting_wakes_with_what_somebody_else_sets,
+    waiting_wakes_with_what_another_task_makes,
+    waiting_wakes_with_what_another_task_sets,
     waiting_makes_nothing,
     more_wait_than_a_wake_list_holds,
     more_wait_for_the_value_alone_than_a_wake_list_holds,
     an_initializer_that_is_done_is_dropped,
     the_wait_can_change_its_task,
-    a_waker_that_panics_costs_nobody_else_the_wake,
+    a_waker_that_panics_costs_no_other_the_wake,
     an_initializer_can_use_the_cell,
     the_value_is_dropped_with_the_cell,
     the_value_can_be_taken_out,
@@ -59,7 +59,7 @@ on_every_backend![
     debug_output_names_what_is_known,
 ];
 
-/// Pending until it is opened.
+/// A future that is pending until it is opened.
 #[derive(Default)]
 struct Gate(Cell<bool>);
 
@@ -68,7 +68,7 @@ impl Gate {
         self.0.set(true);
     }
 
-    /// Leads to `value` once the gate is open. It wakes nobody: these tests
+    /// Returns `value` once the gate is open. It wakes no task, since these tests
     /// poll by hand.
     async fn then<T>(&self, value: T) -> T {
         struct Opens<'a>(&'a Gate);
@@ -142,7 +142,7 @@ fn setting_while_one_is_made_gives_the_value_back<B: Backend>() {
     assert_eq!(cell.set(10), Err(SetError::AlreadyInitializedError(10)));
 }
 
-fn whoever_comes_first_makes_the_value<B: Backend>() {
+fn the_first_caller_makes_the_value<B: Backend>() {
     let task = Probe::new();
     let cell = OnceCell::<_, B>::new_in();
     assert_eq!(poll(&mut init(&cell, 5), &task), Poll::Ready(&5));
@@ -158,7 +158,7 @@ fn an_initializer_is_not_called_where_there_is_a_value<B: Backend>() {
     assert_eq!(poll(&mut made, &task), Poll::Ready(&7));
 }
 
-fn those_who_come_meanwhile_share_the_value<B: Backend>() {
+fn callers_that_come_meanwhile_share_the_value<B: Backend>() {
     let tasks = [Probe::new(), Probe::new(), Probe::new()];
     let gate = Gate::default();
     let cell = OnceCell::<_, B>::new_in();
@@ -177,7 +177,7 @@ fn those_who_come_meanwhile_share_the_value<B: Backend>() {
     assert_eq!(cell.granted(), 0);
 }
 
-fn those_who_come_meanwhile_call_no_initializer<B: Backend>() {
+fn callers_that_come_meanwhile_call_no_initializer<B: Backend>() {
     let (task, gate) = (Probe::new(), Gate::default());
     let cell = OnceCell::<_, B>::new_in();
     let mut first = slow(&cell, &gate, 1);
@@ -189,7 +189,7 @@ fn those_who_come_meanwhile_call_no_initializer<B: Backend>() {
     assert_eq!(poll(&mut second, &task), Poll::Ready(&1));
 }
 
-fn a_failed_initializer_leaves_the_turn_to_the_next<B: Backend>() {
+fn a_failed_initializer_passes_the_permit_on<B: Backend>() {
     let (first, second) = (Probe::new(), Probe::new());
     let gate = Gate::default();
     let cell = OnceCell::<_, B>::new_in();
@@ -213,7 +213,7 @@ fn a_failed_initializer_leaves_the_cell_empty<B: Backend>() {
     assert_eq!(cell.set(7), Ok(()));
 }
 
-fn a_dropped_initializer_leaves_the_turn_to_the_next<B: Backend>() {
+fn a_dropped_initializer_passes_the_permit_on<B: Backend>() {
     let (first, second) = (Probe::new(), Probe::new());
     let gate = Gate::default();
     let cell = OnceCell::<_, B>::new_in();
@@ -225,7 +225,7 @@ fn a_dropped_initializer_leaves_the_turn_to_the_next<B: Backend>() {
     assert_eq!(poll(&mut made, &second), Poll::Ready(&2));
 }
 
-fn an_initializer_that_panics_leaves_the_turn_to_the_next<B: Backend>() {
+fn an_initializer_that_panics_passes_the_permit_on<B: Backend>() {
     let (first, second) = (Probe::new(), Probe::new());
     let gate = Gate::default();
     let cell = OnceCell::<u32, B>::new_in();
@@ -245,7 +245,7 @@ fn an_initializer_that_panics_leaves_the_turn_to_the_next<B: Backend>() {
     assert_eq!(poll(&mut made, &second), Poll::Ready(&2));
 }
 
-fn a_closure_that_panics_leaves_the_turn_to_the_next<B: Backend>() {
+fn a_closure_that_panics_passes_the_permit_on<B: Backend>() {
     let task = Probe::new();
     let cell = OnceCell::<u32, B>::new_in();
     let mut panics = Box::pin(cell.get_or_init(|| -> std::future::Ready<u32> { panic!("called") }));
@@ -258,7 +258,7 @@ fn a_closure_that_panics_leaves_the_turn_to_the_next<B: Backend>() {
     assert_eq!(poll(&mut init(&cell, 2), &task), Poll::Ready(&2));
 }
 
-fn a_turn_that_has_come_goes_on_when_its_wait_is_dropped<B: Backend>() {
+fn a_granted_permit_passes_on_when_its_wait_is_dropped<B: Backend>() {
     let tasks = [Probe::new(), Probe::new(), Probe::new()];
     let gate = Gate::default();
     let cell = OnceCell::<_, B>::new_in();
@@ -273,7 +273,7 @@ fn a_turn_that_has_come_goes_on_when_its_wait_is_dropped<B: Backend>() {
     assert_eq!(tasks[2].wakes(), 1);
     assert_eq!(poll(&mut third, &tasks[2]), Poll::Ready(&3));
 
-    // And to nobody, where nobody is queued.
+    // If no caller is queued, the permit is free again.
     let cell = OnceCell::<_, B>::new_in();
     let (mut first, mut second) = (slow(&cell, &gate, 1), init(&cell, 2));
     let closed = Gate::default();
@@ -285,7 +285,7 @@ fn a_turn_that_has_come_goes_on_when_its_wait_is_dropped<B: Backend>() {
     assert_eq!(poll(&mut second, &tasks[0]), Poll::Ready(&2));
 }
 
-fn the_turn_goes_round_in_the_order_of_arrival<B: Backend>() {
+fn the_permit_goes_round_in_the_order_of_arrival<B: Backend>() {
     let closed = Gate::default();
     let cell = OnceCell::<_, B>::new_in();
     let tasks: Vec<Probe> = (0..5).map(|_| Probe::new()).collect();
@@ -330,7 +330,7 @@ fn a_set_between_a_failure_and_the_next_poll_is_refused<B: Backend>() {
     assert_eq!(poll(&mut second, &task), Poll::Ready(&2));
 }
 
-fn waiting_wakes_with_what_somebody_else_makes<B: Backend>() {
+fn waiting_wakes_with_what_another_task_makes<B: Backend>() {
     let (first, second) = (Probe::new(), Probe::new());
     let cell = OnceCell::<_, B>::new_in();
     let mut wait = cell.wait();
@@ -342,7 +342,7 @@ fn waiting_wakes_with_what_somebody_else_makes<B: Backend>() {
     assert_eq!(poll(&mut cell.wait(), &first), Poll::Ready(&7));
 }
 
-fn waiting_wakes_with_what_somebody_else_sets<B: Backend>() {
+fn waiting_wakes_with_what_another_task_sets<B: Backend>() {
     let task = Probe::new();
     let cell = OnceCell::<_, B>::new_in();
     let (mut gone, mut wait) = (cell.wait(), cell.wait());
@@ -355,7 +355,7 @@ fn waiting_wakes_with_what_somebody_else_sets<B: Backend>() {
     assert_eq!(poll(&mut wait, &task), Poll::Ready(&7));
 }
 
-/// A wait for the value alone is no candidate for the turn.
+/// A wait for the value alone is not given the permit.
 fn waiting_makes_nothing<B: Backend>() {
     let (first, second) = (Probe::new(), Probe::new());
     let closed = Gate::default();
@@ -405,7 +405,7 @@ fn more_wait_for_the_value_alone_than_a_wake_list_holds<B: Backend>() {
 fn an_initializer_that_is_done_is_dropped<B: Backend>() {
     let (captured, gate) = (Arc::new(()), Gate::default());
     let cell = OnceCell::<_, B>::new_in();
-    // Other than an `async` block, it keeps what it captured to its end.
+    // Unlike an `async` block, it keeps what it captured to its end.
     let mut made = Box::pin(cell.get_or_init(|| {
         let (captured, gate) = (captured.clone(), &gate);
         poll_fn(move |_| match gate.0.get() {
@@ -433,7 +433,7 @@ fn the_wait_can_change_its_task<B: Backend>() {
     assert_eq!((first.wakes(), second.wakes()), (0, 1));
 }
 
-fn a_waker_that_panics_costs_nobody_else_the_wake<B: Backend>() {
+fn a_waker_that_panics_costs_no_other_the_wake<B: Backend>() {
     let tasks: Vec<Probe> = (0..WakeList::CAPACITY * 2).map(|_| Probe::new()).collect();
     let gate = Gate::default();
     let cell = OnceCell::<_, B>::new_in();
@@ -455,7 +455,7 @@ fn a_waker_that_panics_costs_nobody_else_the_wake<B: Backend>() {
     }
 }
 
-/// No lock is held while an initializer is at work.
+/// No lock is held while an initializer runs.
 fn an_initializer_can_use_the_cell<B: Backend>() {
     let cell = OnceCell::<_, B>::new_in();
     let mut made = Box::pin(cell.get_or_init(|| {
@@ -504,7 +504,7 @@ fn take_forgets_an_initializer_that_leaked<B: Backend>() {
         let mut queued = init(&cell, 1);
         assert_eq!(poll(&mut leaks, &task), Poll::Pending);
         assert_eq!(poll(&mut queued, &task), Poll::Pending);
-        // Kept in sight of leak checkers, and never dropped.
+        // It is kept reachable for leak checkers, and never dropped.
         thread_local!(static KEPT: Cell<[usize; 2]> = const { Cell::new([0; 2]) });
         let kept = [
             std::ptr::from_mut(Box::leak(unpinned(leaks))).cast::<u8>(),
@@ -519,7 +519,7 @@ fn take_forgets_an_initializer_that_leaked<B: Backend>() {
     assert_eq!(task.wakes(), 0);
 }
 
-/// In a box of its own, which may be leaked: what is pinned in it stays there.
+/// Puts the future into a box, which may be leaked: what is pinned in it stays there.
 fn unpinned<F: ?Sized>(future: Pin<Box<F>>) -> Box<Pin<Box<F>>> {
     Box::new(future)
 }
@@ -607,10 +607,10 @@ fn one_of_many_threads_makes_it_and_all_see_it() {
     }
 }
 
-/// Each fails a few times before it succeeds, and each may be given the turn of
-/// any other.
+/// Each initializer fails a few times before it succeeds, and each caller may be
+/// given the permit of any other.
 #[test]
-fn threads_that_fail_hand_the_turn_round() {
+fn threads_that_fail_pass_the_permit_round() {
     for _ in 0..100 {
         let cell = OnceCell::new();
         let left = AtomicUsize::new(8);

@@ -1,5 +1,5 @@
-//! What `reveille::oneshot` promises: the semantics of `tokio::sync::oneshot`
-//! over every place and every backend, then what is its own.
+//! What `reveille::oneshot` promises: the semantics of `tokio::sync::oneshot` over
+//! every storage and every backend, then what is its own.
 
 #![cfg(not(loom))]
 
@@ -28,8 +28,8 @@ use support::probe::{Event, Probe};
 use support::token::{Explosive, Token};
 use support::{panic_of, poll};
 
-/// Makes of each generic test one for each kind of channel. A test that is not
-/// listed is never used, which the compiler tells.
+/// Makes one test of each generic test for each kind of channel. A test that is not
+/// listed is unused, and the compiler warns.
 macro_rules! on_every_channel {
     ($($test:ident),* $(,)?) => { $(
         mod $test {
@@ -73,7 +73,7 @@ on_every_channel![
     a_value_sent_before_the_first_poll_is_ready_at_it,
     a_value_sent_while_the_receiver_waits_wakes_it,
     a_value_can_be_received_without_a_poll,
-    a_receiver_answers_empty_as_long_as_a_value_may_come,
+    a_receiver_returns_empty_as_long_as_a_value_may_come,
     a_sender_dropped_unsent_wakes_the_receiver_with_an_error,
     a_sender_dropped_unsent_is_seen_without_a_poll,
     a_value_outlives_its_sender,
@@ -91,9 +91,9 @@ on_every_channel![
     closed_is_ready_again_and_again,
     a_given_up_wait_for_closing_can_be_taken_up_again,
     // The end.
-    a_receiver_is_terminated_once_it_has_answered_for_good,
+    a_receiver_is_terminated_once_it_has_returned_its_result,
     a_receiver_is_empty_unless_a_value_is_there,
-    try_recv_after_the_end_answers_closed,
+    try_recv_after_the_end_returns_closed,
     polling_after_the_end_panics_with_the_name,
     // Wakers.
     the_receiver_can_change_its_task,
@@ -104,14 +104,14 @@ on_every_channel![
     a_wait_that_ended_leaves_no_waker_behind,
     the_other_sides_waker_is_woken_where_ones_own_panics,
     // Values.
-    a_value_nobody_received_is_dropped_with_the_receiver,
+    a_value_not_received_is_dropped_with_the_receiver,
     a_value_kept_by_a_closed_receiver_is_dropped_with_it,
     a_refused_value_is_only_given_back,
     a_value_that_panics_in_drop_leaves_the_channel_whole,
     debug_output_names_what_is_known,
 ];
 
-/// The error is not for users to make.
+/// Users cannot create the error.
 fn no_value() -> RecvError {
     let (tx, rx) = oneshot::channel::<u32>();
     drop(tx);
@@ -142,7 +142,7 @@ fn a_value_can_be_received_without_a_poll<C: Channel>() {
     assert_eq!(rx.try_recv(), Ok(7));
 }
 
-fn a_receiver_answers_empty_as_long_as_a_value_may_come<C: Channel>() {
+fn a_receiver_returns_empty_as_long_as_a_value_may_come<C: Channel>() {
     let task = Probe::new();
     let (tx, mut rx) = C::open();
     assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
@@ -171,7 +171,7 @@ fn a_sender_dropped_unsent_is_seen_without_a_poll<C: Channel>() {
 }
 
 fn a_value_outlives_its_sender<C: Channel>() {
-    /// Sends as it goes, the way a guard reports its end.
+    /// Sends when it is dropped, as a guard that reports its end.
     struct SendsOnDrop<C: Channel>(Option<Sender<&'static str, C::Storage>>);
 
     impl<C: Channel> Drop for SendsOnDrop<C> {
@@ -287,7 +287,7 @@ fn a_closed_receiver_without_a_value_is_at_its_end<C: Channel>() {
     assert_eq!(rx.try_recv(), Err(TryRecvError::Closed));
     drop(tx);
 
-    // The sender can be gone before, too.
+    // The sender may also have been dropped before.
     let (tx, mut rx) = C::open::<u32>();
     drop(tx);
     rx.close();
@@ -321,8 +321,8 @@ fn closing_after_the_end_does_nothing<C: Channel>() {
     assert_eq!(rx.try_recv(), Err(TryRecvError::Closed));
 }
 
-/// The one who closes need not be the one who waits, where a receiver is
-/// shared behind a lock of the user's: closing settles the wait, so it wakes.
+/// If a receiver is shared behind a lock of the user, the task that closes it need
+/// not be the task that waits. Closing completes the wait, so it wakes.
 fn closing_wakes_the_receiver_that_waits<C: Channel>() {
     let task = Probe::new();
     let (_tx, mut rx) = C::open::<u32>();
@@ -362,10 +362,10 @@ fn a_given_up_wait_for_closing_can_be_taken_up_again<C: Channel>() {
     assert_eq!(tx.send(7), Err(7));
 }
 
-fn a_receiver_is_terminated_once_it_has_answered_for_good<C: Channel>() {
+fn a_receiver_is_terminated_once_it_has_returned_its_result<C: Channel>() {
     let task = Probe::new();
 
-    // By a value, polled for.
+    // By a value that is polled for.
     let (tx, mut rx) = C::open();
     assert!(!rx.is_terminated());
     assert_eq!(poll(&mut rx, &task), Poll::Pending);
@@ -375,7 +375,7 @@ fn a_receiver_is_terminated_once_it_has_answered_for_good<C: Channel>() {
     assert_eq!(poll(&mut rx, &task), Poll::Ready(Ok(7)));
     assert!(rx.is_terminated());
 
-    // By a value, tried for.
+    // By a value that is tried for.
     let (tx, mut rx) = C::open();
     assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
     assert!(!rx.is_terminated());
@@ -383,7 +383,7 @@ fn a_receiver_is_terminated_once_it_has_answered_for_good<C: Channel>() {
     assert_eq!(rx.try_recv(), Ok(7));
     assert!(rx.is_terminated());
 
-    // By the sender's end.
+    // By the end of the sender.
     let (tx, mut rx) = C::open::<u32>();
     drop(tx);
     assert!(!rx.is_terminated());
@@ -426,7 +426,7 @@ fn a_receiver_is_empty_unless_a_value_is_there<C: Channel>() {
     assert!(rx.is_empty(), "a refused value is not there");
 }
 
-fn try_recv_after_the_end_answers_closed<C: Channel>() {
+fn try_recv_after_the_end_returns_closed<C: Channel>() {
     let (tx, mut rx) = C::open();
     tx.send(7).unwrap();
     assert_eq!(rx.try_recv(), Ok(7));
@@ -518,7 +518,7 @@ fn halves_that_leave_take_their_wakers_along<C: Channel>() {
         assert_eq!(poll(&mut rx, &receiver), Poll::Pending);
         assert_eq!((sender.kept(), receiver.kept()), (1, 1));
 
-        // At once, not when the other half goes too: it can live long.
+        // It is dropped at once, and not with the other half, which can live long.
         let mut halves = (Some(tx), Some(rx));
         match leaves {
             Leaves::Sender => halves.0 = None,
@@ -556,8 +556,8 @@ fn a_wait_that_ended_leaves_no_waker_behind<C: Channel>() {
     assert_eq!((sender.kept(), receiver.kept()), (0, 0));
 }
 
-/// P8: each half's leaving lets two wakers go, one to be dropped and one to be
-/// woken, and a panic of the first does not cost the second its wake.
+/// P8: when a half leaves, two wakers leave the section, one to be dropped and one to
+/// be woken. If the drop of the first panics, the second is still woken.
 fn the_other_sides_waker_is_woken_where_ones_own_panics<C: Channel>() {
     let (sender, receiver) = (Probe::new(), Probe::new());
     let (mut tx, mut rx) = C::open::<u32>();
@@ -582,7 +582,7 @@ fn the_other_sides_waker_is_woken_where_ones_own_panics<C: Channel>() {
     assert_eq!(tx.poll_closed(&mut sender.cx()), Poll::Ready(()));
 }
 
-fn a_value_nobody_received_is_dropped_with_the_receiver<C: Channel>() {
+fn a_value_not_received_is_dropped_with_the_receiver<C: Channel>() {
     for polled in [false, true] {
         let (tx, mut rx) = C::open();
         if polled {
@@ -628,14 +628,14 @@ fn a_refused_value_is_only_given_back<C: Channel>() {
 }
 
 fn a_value_that_panics_in_drop_leaves_the_channel_whole<C: Channel>() {
-    // Dropped with the receiver: the channel is gone, or free again.
+    // It is dropped with the receiver. The channel is gone, or free again.
     let (tx, rx) = C::open();
     tx.send(Explosive::new()).unwrap();
     let message = panic_of(|| drop(rx)).expect("a panic");
     assert!(message.contains("value's drop"), "{message}");
     assert_eq!(Token::alive(), 0);
 
-    // The waker of the receiver went before.
+    // The waker of the receiver is dropped before.
     let task = Probe::new();
     let (tx, mut rx) = C::open();
     assert!(poll(&mut rx, &task).is_pending());
@@ -643,7 +643,7 @@ fn a_value_that_panics_in_drop_leaves_the_channel_whole<C: Channel>() {
     panic_of(|| drop(rx)).expect("a panic");
     assert_eq!((Token::alive(), task.kept()), (0, 0));
 
-    // Received or refused, its drop is its owner's.
+    // Received or refused, it is dropped by its owner.
     let (tx, mut rx) = C::open();
     tx.send(Explosive::new()).unwrap();
     rx.try_recv().unwrap().defuse();
@@ -653,7 +653,7 @@ fn a_value_that_panics_in_drop_leaves_the_channel_whole<C: Channel>() {
 }
 
 fn debug_output_names_what_is_known<C: Channel>() {
-    /// Not `Debug`: the halves are, of any value.
+    /// It is not `Debug`. The halves are, for every value.
     struct Opaque;
 
     let (mut tx, mut rx) = C::open();
@@ -682,14 +682,14 @@ fn debug_output_names_what_is_known<C: Channel>() {
     assert_eq!(format!("{tx:?}"), "Sender { is_closed: true }");
 }
 
-/// The halves on two threads, for the backends that have them.
+/// The halves on two threads, for the backends that allow it.
 mod on_threads {
     use super::*;
 
-    /// Enough for each order of a race to come up.
+    /// Enough for each order of a race to happen.
     const ROUNDS: usize = 500;
 
-    /// Its count tells of a value lost, or dropped twice.
+    /// The reference count shows a value that is lost, or dropped twice.
     type Value = Arc<usize>;
 
     macro_rules! on_threads {
@@ -711,15 +711,15 @@ mod on_threads {
     }
 
     on_threads![
-        blocking_recv_answers_what_a_poll_would,
+        blocking_recv_returns_what_a_poll_would,
         blocking_recv_sleeps_until_the_value_comes,
         a_sender_can_block_until_nobody_waits,
-        a_value_is_received_or_given_back_whoever_comes_first,
+        a_value_is_received_or_given_back_in_either_order,
         halves_that_leave_together_leave_nothing,
         the_halves_of_a_slot_meet_across_threads,
     ];
 
-    fn blocking_recv_answers_what_a_poll_would<B: BlockingBackend>() {
+    fn blocking_recv_returns_what_a_poll_would<B: BlockingBackend>() {
         let (tx, rx) = oneshot::channel_in::<_, B>();
         tx.send(7).unwrap();
         assert_eq!(rx.blocking_recv(), Ok(7));
@@ -764,7 +764,7 @@ mod on_threads {
         }
     }
 
-    fn a_value_is_received_or_given_back_whoever_comes_first<B: BlockingBackend>() {
+    fn a_value_is_received_or_given_back_in_either_order<B: BlockingBackend>() {
         let (mut received, mut refused) = (0, 0);
         for round in 0..ROUNDS {
             let value = Arc::new(round);
@@ -796,7 +796,7 @@ mod on_threads {
         assert_eq!(received + refused, ROUNDS);
     }
 
-    /// The last to leave frees the channel, and only the last.
+    /// The last half to leave frees the channel, and only the last.
     fn halves_that_leave_together_leave_nothing<B: BlockingBackend>() {
         for round in 0..ROUNDS {
             let value = Arc::new(round);
@@ -854,7 +854,7 @@ mod on_threads {
     }
 }
 
-/// What a slot promises beyond being a place for a channel.
+/// What a slot promises beyond being a storage for a channel.
 mod slots {
     use super::*;
 
@@ -867,7 +867,7 @@ mod slots {
             assert!(!tx.is_closed() && rx.is_empty() && !rx.is_terminated());
             assert!(poll(&mut rx, &task).is_pending());
             assert!(tx.poll_closed(&mut task.cx()).is_pending());
-            // The ways a channel ends, one after the other.
+            // Uses the ways a channel ends in turn.
             match round % 4 {
                 0 => {
                     tx.send(Token::new(round)).unwrap();
@@ -1056,25 +1056,25 @@ fn halves_and_futures_are_a_few_words() {
     are_small::<Boxed<Local>>();
     are_small::<InSlot<'_, Native>>();
     are_small::<InSlot<'_, Local>>();
-    // The lock is a word and each of the two wakers two.
+    // The lock is one word, and each of the two wakers takes two.
     assert!(size_of::<Slot<u64>>() <= 6 * WORD);
 }
 
-/// Which halves may go to other threads, or be shared by them; and that each
-/// is `Unpin`, whatever it carries.
+/// Which halves may be sent to other threads or shared by them. Each is `Unpin`,
+/// whatever it carries.
 mod auto_traits {
     use super::*;
 
-    /// Asks whether a type has a trait: an inherent constant, which exists only
-    /// where it has, goes before the one of a trait that every type has.
+    /// Tells whether a type has a trait. An inherent constant exists only if it has,
+    /// and takes precedence over the constant of a trait that every type has.
     macro_rules! has {
         ($type:ty: $trait:path) => {{
             struct Asked<T: ?Sized>(PhantomData<T>);
-            #[allow(dead_code, reason = "one of the two answers")]
+            #[allow(dead_code, reason = "one of the two is used")]
             impl<T: ?Sized + $trait> Asked<T> {
                 const ANSWER: bool = true;
             }
-            #[allow(dead_code, reason = "one of the two answers")]
+            #[allow(dead_code, reason = "one of the two is used")]
             trait Otherwise {
                 const ANSWER: bool = false;
             }
@@ -1140,7 +1140,7 @@ mod auto_traits {
         SlotSender<'static, Plain, Spin> => true, true;
         SlotReceiver<'static, Plain, Spin> => true, true;
 
-        // One thread's.
+        // These stay on one thread.
         Sender<Plain, Boxed<Local>> => false, false;
         Receiver<Plain, Boxed<Local>> => false, false;
         Closed<'static, Plain, Boxed<Local>> => false, false;

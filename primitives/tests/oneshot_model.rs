@@ -1,8 +1,8 @@
 //! Every sequence of calls on a oneshot, up to a length, beside a model of one:
-//! answers, wakes, wakers kept and values alive agree after each call.
+//! results, wakes, wakers kept and values alive agree after each call.
 //!
-//! On one thread, so each call is one step. That the steps of two threads do
-//! not come between one another is explored elsewhere.
+//! All calls are on one thread, so each is one step. The interleaving of the steps of
+//! two threads is explored elsewhere.
 
 #![cfg(not(loom))]
 
@@ -20,7 +20,7 @@ use support::poll;
 use support::probe::Probe;
 use support::token::Token;
 
-/// A call. Tasks are numbered; either side may be polled by either.
+/// A call. Tasks are numbered, and each task may poll either side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Call {
     Poll(usize),
@@ -52,27 +52,27 @@ const LEAKS: [Call; 2] = [Call::LeakSender, Call::LeakReceiver];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Half {
     Here,
-    /// The receiver, once it has answered for good.
+    /// The receiver has returned its result.
     Terminated,
     Gone,
 }
 
-/// A oneshot, as simple as can be said.
+/// The simplest model of a oneshot.
 #[derive(Debug, Clone, Copy)]
 struct Model {
     sender: Half,
     receiver: Half,
-    /// The sender has sent or left: nothing more will come.
+    /// The sender has sent or left. Nothing more will come.
     ended: bool,
     closed: bool,
     value: bool,
-    /// Which task sleeps on each side.
+    /// The task that sleeps on each side.
     sender_sleeps: Option<usize>,
     receiver_sleeps: Option<usize>,
     wakes: [usize; 2],
 }
 
-/// What a call answers, as far as the model can say it.
+/// The result of a call, as far as the model determines it.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
     Nothing,
@@ -98,7 +98,7 @@ impl Model {
         }
     }
 
-    /// Whether the call can be made: its half is there, and a terminated
+    /// Returns `true` if the call can be made: its half is there, and a terminated
     /// receiver is not polled.
     fn allows(&self, call: Call) -> bool {
         match call {
@@ -116,7 +116,7 @@ impl Model {
         }
     }
 
-    /// The sender has sent or left.
+    /// Ends the sender, which has sent or left.
     fn end(&mut self) {
         self.sender = Half::Gone;
         self.ended = true;
@@ -125,14 +125,14 @@ impl Model {
         self.wake(sleeper);
     }
 
-    /// The receiver has closed or left.
+    /// Closes the receiver, which has closed or left.
     fn close(&mut self) {
         self.closed = true;
         let sleeper = self.sender_sleeps.take();
         self.wake(sleeper);
     }
 
-    /// The receiver's answer, if it is decided.
+    /// Returns the result of the receiver, if it is decided.
     fn take(&mut self) -> Option<Answer> {
         if self.receiver == Half::Terminated {
             return Some(Answer::Never);
@@ -189,7 +189,7 @@ impl Model {
                 self.close();
                 Answer::Nothing
             }
-            // The other half is not told.
+            // The other half is not notified.
             Call::LeakSender => {
                 self.sender = Half::Gone;
                 Answer::Nothing
@@ -207,7 +207,7 @@ impl Model {
     }
 }
 
-/// The real thing.
+/// The halves of a real channel.
 struct Halves<P: Storage> {
     sender: Option<Sender<Token, P>>,
     receiver: Option<Receiver<Token, P>>,
@@ -303,8 +303,8 @@ fn play<P: Storage>(
     }
 }
 
-/// Every sequence of up to `length` calls that can be made, each once: those
-/// that can go on are only played as the beginning of longer ones.
+/// Plays every sequence of at most `length` calls that can be made, once. A sequence
+/// that can go on is played only as the beginning of longer ones.
 fn every_sequence(calls: &[Call], length: usize, play: &mut impl FnMut(&[Call])) -> usize {
     fn extend(
         calls: &[Call],
@@ -342,7 +342,7 @@ fn in_heap<B: Backend>() {
     assert!(played > 300_000, "{played} sequences");
 }
 
-/// One slot for all sequences, in each of which either half may be leaked.
+/// One slot is used for all sequences, and each half may be leaked in each of them.
 fn in_slot<B: Backend>() {
     let calls = [&CALLS[..], &LEAKS[..]].concat();
     let tasks = [(); 2].map(|()| Probe::new());
@@ -353,7 +353,7 @@ fn in_slot<B: Backend>() {
             assert_eq!(tasks.each_ref().map(Probe::kept), [0; 2], "{calls:?}");
             assert_eq!(Token::alive(), 0, "{calls:?}");
         }
-        // What leaked halves left is dropped by the next split at the latest.
+        // The next split drops what leaked halves left, if nothing did before.
         drop(slot.split());
         assert_eq!(tasks.each_ref().map(Probe::kept), [0; 2], "{calls:?}");
         assert_eq!(Token::alive(), 0, "{calls:?}");

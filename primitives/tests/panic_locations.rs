@@ -1,9 +1,9 @@
 //! A panic about an argument is reported at the line of the caller that passed it.
 //!
-//! `PANICS` calls each function with an argument that it refuses and compares the file
-//! of the panic with this one. `documented_panics_name_the_caller` reads the sources: a
-//! public function that documents a panic has `#[track_caller]`, or stands in `OTHERS`
-//! with the reason.
+//! `PANICS` calls each function with an argument that it refuses, and compares the
+//! file of the panic with this one. `documented_panics_name_the_caller` reads the
+//! sources: a public function that documents a panic has `#[track_caller]`, or is
+//! listed in `OTHERS` with the reason.
 
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -27,7 +27,7 @@ reveille_executor::task_local! {
     static KEY: ();
 }
 
-/// What is called, and how it is called so that it panics.
+/// The functions, with a call of each that panics.
 const PANICS: &[(&str, Call)] = &[
     ("RwLock::with_max_readers(_, 0)", || {
         let _ = RwLock::with_max_readers((), 0);
@@ -227,7 +227,8 @@ fn a_panic_about_an_argument_names_the_line_of_the_caller() {
     let mut wrong = String::new();
     for (name, call) in PANICS {
         FILE.take();
-        // A panic of a task is met on its worker, which has no file of this thread.
+        // A panic of a task happens on its worker, which records no file for this
+        // thread.
         let result = catch_unwind(AssertUnwindSafe(call));
         match (result, FILE.take()) {
             (Ok(()), _) => writeln!(wrong, "{name} does not panic").unwrap(),
@@ -249,14 +250,14 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("once_cell.rs", &["get_or_init", "get_or_try_init"]),
     ("raw/once_slot.rs", &["poll"]),
     ("simulation.rs", &["explore"]),
-    // It is one of a waker.
+    // The panic is one of a waker.
     ("time/virtual_clock.rs", &["advance"]),
-    // It is one of a later poll, or of a task.
+    // The panic is one of a later poll, or of a task.
     ("barrier.rs", &["wait"]),
     ("task/join_set.rs", &["join_all"]),
     ("task/local_key.rs", &["scope"]),
     ("raw/task.rs", &["run", "cancel", "poll"]),
-    // There are too many of what is counted: 2^32 waiters, values or wakers due.
+    // There are too many of what is counted: 2^32 waiters, values or wakers.
     (
         "protocol/waiters.rs",
         &["push", "push_first", "notify_one", "remove"],
@@ -266,7 +267,7 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("time/wheel.rs", &["insert"]),
 ];
 
-/// The public functions of a file that document a panic and do not have
+/// Returns the public functions of a file that document a panic and do not have
 /// `#[track_caller]`.
 fn untracked(source: &str) -> Vec<String> {
     let (mut documented, mut tracked, mut found) = (false, false, Vec::new());
@@ -290,7 +291,7 @@ fn untracked(source: &str) -> Vec<String> {
     found
 }
 
-/// Every file of sources below a folder.
+/// Finds all source files below a folder.
 fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("the sources are there") {
         let path = entry.expect("a folder can be listed").path();

@@ -25,9 +25,8 @@ use support::{panic_of, returns};
 const A: Bits = Bits::new(1);
 const B: Bits = Bits::new(2);
 
-/// Makes of each test one for each backend. The models have one execution, or
-/// few: what is explored there is explored elsewhere, and here it is the same
-/// contract that is held.
+/// Makes one test of each test for each backend. The models have one execution, or
+/// few. What they explore is explored elsewhere: here the same contract is checked.
 macro_rules! on_every_backend {
     ($($test:ident),* $(,)?) => { $(
         mod $test {
@@ -81,8 +80,8 @@ macro_rules! on_every_backend {
 on_every_backend![
     // Sections.
     a_section_finds_what_the_last_one_left,
-    an_update_replaces_the_bits_and_answers_what_it_found,
-    an_update_that_answers_none_changes_nothing,
+    an_update_replaces_the_bits_and_returns_what_it_found,
+    an_update_that_returns_none_changes_nothing,
     every_value_of_the_bits_survives,
     an_exclusive_borrow_needs_no_section,
     a_panic_in_a_section_leaves_what_it_left_and_the_lock_free,
@@ -90,15 +89,15 @@ on_every_backend![
     a_section_within_an_update_has_the_update_run_again,
     an_update_within_an_update_has_the_outer_run_again,
     a_section_within_an_update_that_leaves_the_bits_goes_unnoticed,
-    a_value_settled_within_an_update_stays_settled,
+    a_value_set_within_an_update_stays_set,
     debug_output_shows_the_bits,
-    // Wakers that come in.
+    // Wakers that enter.
     a_poll_clones_its_waker_once_and_outside,
     a_waker_that_is_registered_already_is_not_cloned,
     a_poll_that_is_ready_leaves_no_waker,
     a_waker_that_is_replaced_is_dropped_outside,
     a_pending_poll_leaves_its_waker,
-    // Wakers that go out.
+    // Wakers that leave.
     wakers_are_woken_and_dropped_after_the_section,
     a_list_takes_as_many_wakers_as_it_says,
     a_waker_too_many_stays_where_it_is,
@@ -113,7 +112,7 @@ fn model(f: fn()) {
     builder.check(f);
 }
 
-/// Sees every section, and does nothing about it.
+/// Sees every section, and does nothing.
 struct Unmoved;
 
 impl Observer for Unmoved {
@@ -141,22 +140,22 @@ fn a_section_finds_what_the_last_one_left<B: Backend>() {
     lock.with(|section| assert_eq!((*section.bits, *section.state), (A | self::B, 2)));
 }
 
-fn an_update_replaces_the_bits_and_answers_what_it_found<B: Backend>() {
+fn an_update_replaces_the_bits_and_returns_what_it_found<B: Backend>() {
     let lock = StateLock::<u32, B>::new_in(A, 1);
     assert_eq!(lock.update(|bits| Some(bits | self::B)), Ok(A));
     assert_eq!(lock.load(), A | self::B);
-    // One that leaves the bits as they are has replaced them too.
+    // An update that leaves the bits unchanged has replaced them too.
     assert_eq!(lock.update(Some), Ok(A | self::B));
     lock.with(|section| assert_eq!((*section.bits, *section.state), (A | self::B, 1)));
 }
 
-fn an_update_that_answers_none_changes_nothing<B: Backend>() {
+fn an_update_that_returns_none_changes_nothing<B: Backend>() {
     let lock = StateLock::<u32, B>::new_in(A, 1);
     assert_eq!(lock.update(|_| None), Err(A));
     lock.with(|section| assert_eq!((*section.bits, *section.state), (A, 1)));
 }
 
-/// The lock's own bits stand beside them, in the same word.
+/// The bits of the lock itself are beside them, in the same word.
 fn every_value_of_the_bits_survives<B: Backend>() {
     let values = [0, 1, 2, 3, Bits::MAX / 2, Bits::MAX - 1, Bits::MAX].map(Bits::new);
     for value in values {
@@ -212,7 +211,7 @@ fn a_panic_in_an_update_changes_nothing<B: Backend>() {
     lock.with(|section| assert_eq!((*section.bits, *section.state), (self::B, 1)));
 }
 
-/// Whatever the backend: the closure of an update runs outside the section.
+/// Over every backend, the closure of an update runs outside the section.
 fn a_section_within_an_update_has_the_update_run_again<B: Backend>() {
     let lock = StateLock::<u32, B>::new_in(Bits::EMPTY, 1);
     let mut found = Vec::new();
@@ -261,9 +260,9 @@ fn a_section_within_an_update_that_leaves_the_bits_goes_unnoticed<B: Backend>() 
     lock.with(|section| assert_eq!((*section.bits, *section.state), (A | self::B, 1 + entered)));
 }
 
-/// If the update stored what it made of the bits before, the value would be
-/// written a second time under the reference to it.
-fn a_value_settled_within_an_update_stays_settled<B: Backend>() {
+/// If the update stored the bits that it made before, the value would be written a
+/// second time while it is borrowed.
+fn a_value_set_within_an_update_stays_set<B: Backend>() {
     let settled = OnceSlot::<String, Waiters<()>, B>::new_in(Waiters::new());
     let mut shared = None;
     let result = settled.update(|bits| {
@@ -279,8 +278,8 @@ fn a_value_settled_within_an_update_stays_settled<B: Backend>() {
     assert_eq!(settled.get().map(String::as_str), Some("first"));
 }
 
-/// Also where the lock is held by another thread when the closure has run: it is
-/// not run under the lock, where the section within it would wait for itself.
+/// This holds even if another thread has the lock when the closure has run. The
+/// closure is not run under the lock, where the section within it would deadlock.
 #[test]
 fn a_section_within_an_update_that_waits_for_another_thread() {
     fn enters<B: SharedBackend>() {
@@ -313,8 +312,8 @@ fn a_section_within_an_update_that_waits_for_another_thread() {
     returns("over Spin", enters::<Spin>);
 }
 
-/// What a section within a `with` panics with, where it is told: it never begins. A
-/// lock of threads waits for itself.
+/// Returns the panic of a section within a `with`, if there is one. Such a section
+/// never begins. A lock of threads deadlocks.
 fn within_a_with<B: Backend>(nested: fn(&StateLock<u32, B>)) -> Option<String> {
     let lock = StateLock::<u32, B>::new_in(A, 1);
     let message = panic_of(|| lock.with(|_| nested(&lock)));
@@ -334,7 +333,7 @@ fn a_section_within_a_with_panics_on_local() {
         let says = "a section of a `Local` lock began within another of the same lock";
         assert!(message.starts_with(says), "{message}");
     }
-    // A look is no section that another could be in the way of.
+    // A load is not a section that another could exclude.
     let looks: [fn(&StateLock<u32, Local>); 2] = [
         |lock| assert_eq!(lock.load(), A),
         |lock| assert_eq!(lock.update(|_| None), Err(A)),
@@ -379,8 +378,8 @@ fn debug_output_shows_the_bits<B: Backend>() {
     });
 }
 
-/// A lock in whose state wakers are left. What they do when they are called is
-/// to enter a section of it: if that is not free, they do not come back.
+/// A lock in whose state wakers are registered. When they are called, they enter a
+/// section of it. If the lock is not free, they do not return.
 struct Sleepers<B: Backend> {
     lock: StateLock<Vec<WakerSlot>, B>,
     entries: Cell<usize>,
@@ -395,7 +394,7 @@ impl<B: Backend> Sleepers<B> {
         })
     }
 
-    /// At the next `event` of its waker, `task` enters a section.
+    /// Lets `task` enter a section at the next `event` of its waker.
     fn entered_on(self: &Rc<Self>, task: &Probe, event: Event) {
         let this = self.clone();
         task.on(event, move || {
@@ -405,7 +404,7 @@ impl<B: Backend> Sleepers<B> {
         });
     }
 
-    /// Leaves the waker of `task` in a slot; answers how often the section ran.
+    /// Registers the waker of `task` in a slot. Returns how often the section ran.
     fn sleep(&self, task: &Probe, fresh: bool, slot: usize) -> usize {
         let mut runs = 0;
         let poll: Poll<()> = self
@@ -418,7 +417,7 @@ impl<B: Backend> Sleepers<B> {
         runs
     }
 
-    /// Which slots have a waker.
+    /// Returns which slots hold a waker.
     fn registered(&self) -> Vec<bool> {
         let registered = |section: reveille::protocol::Section<'_, Vec<WakerSlot>>| {
             section.state.iter().map(WakerSlot::is_registered).collect()
@@ -428,8 +427,8 @@ impl<B: Backend> Sleepers<B> {
 }
 
 fn a_poll_clones_its_waker_once_and_outside<B: Backend>() {
-    // Before the first run of the section where the caller says that it has
-    // none there, and between two of them where it was wrong.
+    // The clone comes before the first run of the section if the caller says that it
+    // has no waker there, and between two runs if the caller was wrong.
     for (fresh, runs) in [(true, 1), (false, 2)] {
         let sleepers = Sleepers::<B>::new(1);
         let task = Probe::new();
@@ -438,7 +437,7 @@ fn a_poll_clones_its_waker_once_and_outside<B: Backend>() {
         assert_eq!((task.clones(), task.kept(), task.drops()), (1, 1, 0));
         assert_eq!(sleepers.entries.get(), 1);
     }
-    // In place of another's as well.
+    // It also replaces the waker of another task.
     for (fresh, runs) in [(true, 1), (false, 2)] {
         let sleepers = Sleepers::<B>::new(1);
         let (first, second) = (Probe::new(), Probe::new());
@@ -459,7 +458,7 @@ fn a_waker_that_is_registered_already_is_not_cloned<B: Backend>() {
     }
     assert_eq!((task.clones(), task.kept(), task.drops()), (1, 1, 0));
 
-    // A caller that does not know of it has cloned for nothing, and no more.
+    // A caller that does not know of it has cloned in vain, and nothing else happens.
     sleepers.entered_on(&task, Event::Drop);
     assert_eq!(sleepers.sleep(&task, true, 0), 1);
     assert_eq!((task.clones(), task.kept(), task.drops()), (2, 1, 1));
@@ -491,7 +490,7 @@ fn a_waker_that_is_replaced_is_dropped_outside<B: Backend>() {
     }
 }
 
-/// Whatever stands in the slot: nothing, a waker of the same task, or another's.
+/// Whatever the slot holds: nothing, a waker of the same task, or a waker of another.
 fn a_pending_poll_leaves_its_waker<B: Backend>() {
     for before in [None, Some(true), Some(false)] {
         for fresh in [true, false] {
@@ -533,7 +532,7 @@ fn wakers_are_woken_and_dropped_after_the_section<B: Backend>() {
         section.wakes.wake(first);
         section.wakes.discard(second);
         section.wakes.wake(third);
-        // An empty slot has nothing to let go.
+        // An empty slot has no waker to take out.
         section.wakes.wake(first);
         section.wakes.discard(first);
         order.borrow().len()
@@ -554,7 +553,7 @@ fn a_list_takes_as_many_wakers_as_it_says<B: Backend>() {
     sleepers.lock.with(|section| {
         for (slot, waker) in section.state.iter_mut().enumerate() {
             assert!(!section.wakes.is_full());
-            // Every third is only dropped, the last among them.
+            // Every third waker is only dropped, and the last among them.
             if slot % 3 == 1 {
                 section.wakes.discard(waker);
             } else {
@@ -568,8 +567,8 @@ fn a_list_takes_as_many_wakers_as_it_says<B: Backend>() {
     }
 }
 
-/// P4 holds on this way too: nothing is dropped under the lock, and the waker
-/// can be let go by the next section.
+/// P4 holds in this case too: nothing is dropped under the lock, and the next section
+/// can take the waker out.
 fn a_waker_too_many_stays_where_it_is<B: Backend>() {
     for discards in [false, true] {
         let sleepers = Sleepers::<B>::new(WakeList::CAPACITY + 1);
@@ -608,7 +607,7 @@ fn a_waker_too_many_stays_where_it_is<B: Backend>() {
     }
 }
 
-/// P8. The first panic is the one that the caller gets.
+/// P8: the first panic is the one that reaches the caller.
 fn a_waker_that_panics_costs_no_other_its_wake<B: Backend>() {
     let sleepers = Sleepers::<B>::new(5);
     let tasks = [(); 5].map(|()| Probe::new());
@@ -644,7 +643,7 @@ fn a_section_that_panics_wakes_whom_it_took_out<B: Backend>() {
         // It finds the lock free.
         sleepers.entered_on(task, Event::Wake);
     }
-    // A second panic while the first unwinds goes no further.
+    // A second panic is caught while the first unwinds.
     tasks[0].panic_again_on(Event::Wake);
     let message = panic_of(|| {
         sleepers.lock.with(|section| {
@@ -661,7 +660,7 @@ fn a_section_that_panics_wakes_whom_it_took_out<B: Backend>() {
     assert_eq!(sleepers.registered(), [false, false]);
 }
 
-/// Sections on many threads, for the backends that have them.
+/// Sections on many threads, for the backends that allow it.
 mod on_threads {
     use super::*;
 
@@ -691,7 +690,7 @@ mod on_threads {
     on_threads![
         sections_of_each_kind_add_up,
         a_section_is_never_seen_halfway,
-        who_sleeps_behind_a_long_section_is_woken,
+        threads_behind_a_long_section_are_woken,
     ];
 
     const THREADS: usize = 4;
@@ -723,7 +722,7 @@ mod on_threads {
         });
     }
 
-    /// The bits say what the state is, in and between sections; a `load` sees
+    /// The bits say what the state is, in sections and between them. A `load` sees
     /// only what a section left.
     fn a_section_is_never_seen_halfway<B: SharedBackend>() {
         const ROUNDS: usize = 5_000;
@@ -737,7 +736,7 @@ mod on_threads {
                             lock.with(|section| {
                                 let count = section.bits.get();
                                 assert_eq!(*section.state, [count; 4]);
-                                // Odd, and so never to be seen.
+                                // It is odd, and so must never be seen.
                                 *section.bits = Bits::new(count + 1);
                                 for part in section.state.iter_mut() {
                                     *part += 2;
@@ -766,9 +765,9 @@ mod on_threads {
         assert_eq!(lock.load().get(), 2 * (THREADS - 1) * ROUNDS);
     }
 
-    /// Several threads sleep behind one section; the one that ends it goes on
-    /// to sections on the bits alone, which must forget none of them.
-    fn who_sleeps_behind_a_long_section_is_woken<B: SharedBackend>() {
+    /// Several threads sleep behind one section. The thread that ends it continues
+    /// with sections on the bits alone, which must forget none of the others.
+    fn threads_behind_a_long_section_are_woken<B: SharedBackend>() {
         const ROUNDS: usize = 20;
         for _ in 0..ROUNDS {
             let lock = StateLock::<usize, B>::new_in(Bits::EMPTY, 0);
@@ -776,7 +775,7 @@ mod on_threads {
             thread::scope(|scope| {
                 for _ in 0..THREADS {
                     scope.spawn(|| {
-                        // They come once the section below has begun.
+                        // They start once the section below has begun.
                         while inside.load(Ordering::Acquire) == 0 {
                             thread::yield_now();
                         }
@@ -818,7 +817,7 @@ mod observed {
         Leave(Bits, Bits),
         Created,
         Dropped,
-        /// Not told: the test notes it in the section itself.
+        /// The observer is not told: the test records it in the section itself.
         Within,
     }
     use Told::{Approach, Created, Dropped, Enter, Leave, Within};

@@ -27,24 +27,24 @@ on_every_backend![
     a_writer_is_alone,
     a_writer_waits_for_all_readers,
     no_more_read_than_there_may,
-    a_reader_does_not_get_past_a_writer_who_waits,
+    a_reader_does_not_get_past_a_waiting_writer,
     a_recursive_read_behind_a_queued_writer_waits,
-    readers_who_wait_in_a_row_read_together,
-    a_writer_who_gives_up_lets_the_readers_behind_go_on,
+    readers_that_wait_in_a_row_read_together,
+    a_writer_that_gives_up_admits_the_readers_behind,
     a_grant_that_is_dropped_unseen_goes_on,
-    try_refuses_where_somebody_waits,
+    try_refuses_while_a_task_waits,
     a_downgrade_lets_readers_in_and_no_writer,
     there_is_one_upgradable_reader_beside_others,
     an_upgrade_waits_for_the_other_readers_alone,
-    an_upgrade_goes_before_who_waits,
+    an_upgrade_goes_before_all_waiters,
     an_upgrade_that_is_dropped_unlocks,
     an_upgrade_granted_and_dropped_unlocks,
     a_failed_try_upgrade_goes_on_reading,
     beside_an_upgradable_reader_half_may_read,
     one_reader_may_be_an_upgradable_one,
-    a_waker_that_panics_costs_nobody_else_the_lock,
+    a_waker_that_panics_costs_no_other_the_lock,
     a_leaked_reader_keeps_writers_out_and_readers_in,
-    a_leaked_writer_keeps_everybody_out,
+    a_leaked_writer_keeps_all_others_out,
     a_leaked_upgradable_reader_lets_readers_in_alone,
     debug_output_names_what_is_known,
 ];
@@ -57,7 +57,7 @@ fn readers_read_together<B: Backend>() {
     let (lock, task) = (lock::<B>(), Probe::new());
     let guards = [(); 3].map(|()| poll(&mut lock.read(), &task));
     assert!(guards.iter().all(Poll::is_ready));
-    assert_eq!(task.clones(), 0, "nobody waited");
+    assert_eq!(task.clones(), 0, "no task waited");
 }
 
 fn a_writer_is_alone<B: Backend>() {
@@ -93,7 +93,7 @@ fn no_more_read_than_there_may<B: Backend>() {
     assert!(lock.try_write().is_ok());
 }
 
-fn a_reader_does_not_get_past_a_writer_who_waits<B: Backend>() {
+fn a_reader_does_not_get_past_a_waiting_writer<B: Backend>() {
     let (lock, writer, reader) = (lock::<B>(), Probe::new(), Probe::new());
     let reads = lock.try_read().unwrap();
     let (mut write, mut read) = (lock.write(), lock.read());
@@ -123,7 +123,7 @@ fn a_recursive_read_behind_a_queued_writer_waits<B: Backend>() {
     assert!(poll(&mut inner, &task).is_ready());
 }
 
-fn readers_who_wait_in_a_row_read_together<B: Backend>() {
+fn readers_that_wait_in_a_row_read_together<B: Backend>() {
     let (lock, task) = (lock::<B>(), Probe::new());
     let writes = lock.try_write().unwrap();
     let mut reads: Vec<Read<'_, u32, B>> = (0..100).map(|_| lock.read()).collect();
@@ -141,7 +141,7 @@ fn readers_who_wait_in_a_row_read_together<B: Backend>() {
     assert!(poll(&mut write, &writer).is_ready());
 }
 
-fn a_writer_who_gives_up_lets_the_readers_behind_go_on<B: Backend>() {
+fn a_writer_that_gives_up_admits_the_readers_behind<B: Backend>() {
     let (lock, writer, reader) = (lock::<B>(), Probe::new(), Probe::new());
     let reads = lock.try_read().unwrap();
     let (mut write, mut read) = (lock.write(), lock.read());
@@ -167,7 +167,7 @@ fn a_grant_that_is_dropped_unseen_goes_on<B: Backend>() {
     assert!(poll(&mut read, &reader).is_ready());
 }
 
-fn try_refuses_where_somebody_waits<B: Backend>() {
+fn try_refuses_while_a_task_waits<B: Backend>() {
     let (lock, task) = (lock::<B>(), Probe::new());
     let reads = lock.try_read().unwrap();
     let mut write = lock.write();
@@ -214,7 +214,7 @@ fn there_is_one_upgradable_reader_beside_others<B: Backend>() {
 }
 
 fn upgrading<'a, B: Backend>(lock: &'a RwLock<u32, B>) -> Upgrade<'a, u32, B> {
-    RwLockUpgradableReadGuard::upgrade(lock.try_upgradable_read().expect("nobody writes"))
+    RwLockUpgradableReadGuard::upgrade(lock.try_upgradable_read().expect("there is no writer"))
 }
 
 fn an_upgrade_waits_for_the_other_readers_alone<B: Backend>() {
@@ -234,7 +234,7 @@ fn an_upgrade_waits_for_the_other_readers_alone<B: Backend>() {
     assert_eq!(lock.into_inner(), 1);
 }
 
-fn an_upgrade_goes_before_who_waits<B: Backend>() {
+fn an_upgrade_goes_before_all_waiters<B: Backend>() {
     let (lock, upgrader, others) = (lock::<B>(), Probe::new(), Probe::new());
     let reads = lock.try_read().unwrap();
     let looks = lock.try_upgradable_read().unwrap();
@@ -291,7 +291,7 @@ fn a_failed_try_upgrade_goes_on_reading<B: Backend>() {
     drop(reads);
     assert_eq!(*looks, 0);
     let Ok(writes) = RwLockUpgradableReadGuard::try_upgrade(looks) else {
-        panic!("nobody else reads")
+        panic!("there is no other reader")
     };
     let looks = RwLockWriteGuard::downgrade_to_upgradable(writes);
     assert!(lock.try_read().is_ok() && lock.try_write().is_err());
@@ -318,14 +318,14 @@ fn one_reader_may_be_an_upgradable_one<B: Backend>() {
     assert!(lock.try_write().is_ok());
 }
 
-fn a_waker_that_panics_costs_nobody_else_the_lock<B: Backend>() {
+fn a_waker_that_panics_costs_no_other_the_lock<B: Backend>() {
     let (lock, first, second) = (lock::<B>(), Probe::new(), Probe::new());
     let writes = lock.try_write().unwrap();
     let (mut one, mut two) = (lock.read(), lock.read());
     assert!(poll(&mut one, &first).is_pending());
     assert!(poll(&mut two, &second).is_pending());
     first.panic_on(Event::Wake);
-    // It panics while its downgrade wakes: the guard is dropped with it.
+    // It panics while its downgrade wakes, and the guard is dropped with it.
     panic_of(|| drop(writes.downgrade()));
     assert_eq!((first.wakes(), second.wakes()), (1, 1));
     assert!(poll(&mut one, &first).is_ready());
@@ -341,7 +341,7 @@ fn a_leaked_reader_keeps_writers_out_and_readers_in<B: Backend>() {
     assert!(lock.try_write().is_err());
 }
 
-fn a_leaked_writer_keeps_everybody_out<B: Backend>() {
+fn a_leaked_writer_keeps_all_others_out<B: Backend>() {
     let (lock, task) = (lock::<B>(), Probe::new());
     std::mem::forget(lock.try_write().unwrap());
     assert!(lock.try_read().is_err() && lock.try_write().is_err());
@@ -432,7 +432,8 @@ fn polling_after_the_end_panics_with_the_name() {
     );
 }
 
-/// They block the thread, as documented: whoever unlocks must be on another.
+/// They block the thread, as documented, so the guard must be dropped on another
+/// thread.
 #[test]
 fn blocking_calls_within_an_executor_block_their_thread() {
     let lock = Arc::new(RwLock::new(0));
@@ -483,7 +484,7 @@ fn threads_that_read_write_and_upgrade_add_up() {
                     let before = *looks;
                     let mut writes =
                         block_on::<Native, _>(RwLockUpgradableReadGuard::upgrade(looks));
-                    assert_eq!(*writes, before, "nobody writes in between");
+                    assert_eq!(*writes, before, "no task writes in between");
                     *writes += 1;
                     let reads = writes.downgrade();
                     assert_eq!(*reads, before + 1);
@@ -495,14 +496,14 @@ fn threads_that_read_write_and_upgrade_add_up() {
     assert_eq!(lock.into_inner(), 4 * ROUNDS);
 }
 
-/// Guards that another kind comes out of, on another thread than that of their
-/// lock's other readers. Programs with values that this is not for are refused:
-/// `rustc/refused`.
+/// Guards change into guards of another mode on a thread other than that of the
+/// lock's other readers. Programs with values that must stay on one thread are
+/// refused: `rustc/refused`.
 #[test]
 fn guards_change_their_mode_on_another_thread() {
     let lock = RwLock::new(vec![1]);
     for round in 0..100 {
-        let mut writes = lock.try_write().expect("nobody holds it");
+        let mut writes = lock.try_write().expect("the lock is free");
         writes.push(round);
         thread::scope(|scope| {
             let reads = scope.spawn(move || {
@@ -516,7 +517,9 @@ fn guards_change_their_mode_on_another_thread() {
             assert_eq!(reads.join().expect("it reads"), seen);
         });
 
-        let looks = lock.try_upgradable_read().expect("nobody else looks");
+        let looks = lock
+            .try_upgradable_read()
+            .expect("there is no other upgradable reader");
         let beside = lock.try_read().expect("beside it");
         thread::scope(|scope| {
             let writes = scope.spawn(move || {

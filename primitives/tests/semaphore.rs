@@ -27,20 +27,20 @@ on_every_backend![
     one_release_lets_several_go_on_in_order,
     a_small_request_does_not_pass_a_large_one,
     a_large_request_that_gives_up_lets_the_small_ones_go_on,
-    it_is_overtaken_as_often_as_the_bound_says,
-    newcomers_who_await_are_held_to_the_bound,
-    a_large_request_is_overtaken_no_more_than_a_small_one,
+    it_is_barged_as_often_as_the_bound_says,
+    later_requests_that_await_are_held_to_the_bound,
+    a_large_request_is_barged_past_no_more_than_a_small_one,
     a_request_for_none_is_ready_at_once,
     a_request_up_to_many_takes_what_is_free,
     a_request_up_to_many_waits_for_the_least,
-    a_request_from_none_overtakes_nobody,
+    a_request_for_at_least_zero_does_not_barge,
     a_request_with_most_below_least_is_refused,
     a_request_for_more_than_there_can_be_waits_to_be_told,
     a_wait_that_is_dropped_leaves_the_queue,
     a_grant_dropped_unseen_goes_to_the_next,
     a_wake_dropped_unseen_goes_to_the_next,
-    whoever_was_woken_too_soon_is_woken_again,
-    whoever_takes_as_the_first_wakes_the_next,
+    a_waiter_woken_too_soon_is_woken_again,
+    the_first_wakes_the_next_when_it_acquires,
     permits_are_added_open_or_closed,
     adding_lets_more_go_on_than_a_wake_list_holds,
     there_are_as_many_as_max_permits_and_no_more,
@@ -55,8 +55,8 @@ on_every_backend![
     more_than_there_are_cannot_be_split_off,
     permits_of_two_semaphores_do_not_merge,
     permits_that_cannot_be_counted_do_not_merge,
-    closing_refuses_whoever_comes,
-    closing_tells_whoever_waits,
+    closing_refuses_later_requests,
+    closing_wakes_all_waiters,
     closing_tells_more_than_a_wake_list_holds,
     what_was_granted_before_the_close_is_acquired,
     permits_are_given_back_to_a_closed_semaphore,
@@ -66,20 +66,20 @@ on_every_backend![
     a_waker_may_use_the_semaphore_when_it_is_woken,
     a_waker_may_release_when_it_is_cloned,
     a_newcomer_from_within_a_close_is_refused,
-    a_waker_that_panics_costs_nobody_else_the_permits,
-    a_waker_that_panics_costs_nobody_else_the_word_of_the_close,
+    a_waker_that_panics_costs_no_other_the_permits,
+    a_waker_that_panics_costs_no_other_the_close,
     permits_acquired_by_a_poll_that_panics_are_not_lost,
     leaked_permits_are_gone,
     polling_after_the_end_panics_with_the_name,
     debug_output_names_what_is_known,
 ];
 
-/// First come, first served.
+/// Creates a semaphore that grants in the order of the requests.
 fn strict<B: Backend>(permits: usize) -> Semaphore<B> {
     Semaphore::with_max_barges_in(permits, 0)
 }
 
-/// A request that is queued.
+/// Returns a request that is queued.
 fn queued<'a, B: Backend>(
     semaphore: &'a Semaphore<B>,
     permits: usize,
@@ -90,7 +90,7 @@ fn queued<'a, B: Backend>(
     acquire
 }
 
-/// The permits of a request that is over.
+/// Returns the permits of a request that is over.
 fn acquired<'a, B: Backend>(
     acquire: &mut Acquire<&'a Semaphore<B>, B>,
     task: &Probe,
@@ -183,8 +183,9 @@ fn a_large_request_that_gives_up_lets_the_small_ones_go_on<B: Backend>() {
     drop(permits);
 }
 
-/// How often somebody acquires, one after the other, before he is refused.
-fn overtakes(mut acquires: impl FnMut() -> bool) -> usize {
+/// Returns how often the semaphore can be barged, one time after the other, before it
+/// is refused.
+fn barges(mut acquires: impl FnMut() -> bool) -> usize {
     (0..=1000)
         .position(|_| !acquires())
         .expect("there is a bound")
@@ -192,40 +193,40 @@ fn overtakes(mut acquires: impl FnMut() -> bool) -> usize {
 
 const BOUNDS: [u16; 5] = [0, 1, 2, 16, 255];
 
-fn it_is_overtaken_as_often_as_the_bound_says<B: Backend>() {
+fn it_is_barged_as_often_as_the_bound_says<B: Backend>() {
     for bound in BOUNDS {
         let (semaphore, task) = (Semaphore::<B>::with_max_barges_in(1, bound), Probe::new());
         let held = semaphore.try_acquire().unwrap();
         let mut acquire = queued(&semaphore, 1, &task);
         drop(held);
-        let overtakes = overtakes(|| semaphore.try_acquire().is_ok());
-        assert_eq!(overtakes, usize::from(bound));
+        let barges = barges(|| semaphore.try_acquire().is_ok());
+        assert_eq!(barges, usize::from(bound));
         assert_eq!(semaphore.granted(), 1, "it has been handed over");
         drop(acquired(&mut acquire, &task));
     }
 }
 
-fn newcomers_who_await_are_held_to_the_bound<B: Backend>() {
+fn later_requests_that_await_are_held_to_the_bound<B: Backend>() {
     for bound in BOUNDS {
         let (semaphore, task) = (Semaphore::<B>::with_max_barges_in(1, bound), Probe::new());
         let held = semaphore.try_acquire().unwrap();
         let mut first = queued(&semaphore, 1, &task);
         drop(held);
-        let newcomers = overtakes(|| poll(&mut semaphore.acquire(), &task).is_ready());
+        let newcomers = barges(|| poll(&mut semaphore.acquire(), &task).is_ready());
         assert_eq!(newcomers, usize::from(bound));
         drop(acquired(&mut first, &task));
     }
 }
 
-/// The bound counts whoever comes before it, whether or not there were enough
-/// for it at the time.
-fn a_large_request_is_overtaken_no_more_than_a_small_one<B: Backend>() {
+/// The bound counts each request that barges, whether or not there were enough
+/// permits for the first one at the time.
+fn a_large_request_is_barged_past_no_more_than_a_small_one<B: Backend>() {
     for bound in BOUNDS {
         let (semaphore, task) = (Semaphore::<B>::with_max_barges_in(3, bound), Probe::new());
         let held = semaphore.try_acquire().unwrap();
         let mut large = queued(&semaphore, 3, &task);
-        let overtakes = overtakes(|| semaphore.try_acquire().is_ok());
-        assert_eq!(overtakes, usize::from(bound));
+        let barges = barges(|| semaphore.try_acquire().is_ok());
+        assert_eq!(barges, usize::from(bound));
         drop(held);
         assert_eq!(acquired(&mut large, &task).num_permits(), 3);
     }
@@ -265,7 +266,7 @@ fn a_request_up_to_many_waits_for_the_least<B: Backend>() {
     assert_eq!(acquired(&mut acquire, &task).num_permits(), 4);
 }
 
-fn a_request_from_none_overtakes_nobody<B: Backend>() {
+fn a_request_for_at_least_zero_does_not_barge<B: Backend>() {
     for bound in BOUNDS {
         let (semaphore, task) = (Semaphore::<B>::with_max_barges_in(2, bound), Probe::new());
         assert_eq!(
@@ -274,7 +275,7 @@ fn a_request_from_none_overtakes_nobody<B: Backend>() {
         );
         let _large = queued(&semaphore, 3, &task);
         let takes = || acquired(&mut semaphore.acquire_up_to(0, 2), &task).num_permits() > 0;
-        assert_eq!(overtakes(takes), usize::from(bound));
+        assert_eq!(barges(takes), usize::from(bound));
         assert_eq!(semaphore.available_permits(), 2);
     }
 }
@@ -341,21 +342,21 @@ fn a_wake_dropped_unseen_goes_to_the_next<B: Backend>() {
     drop(acquired(&mut two, &second));
 }
 
-/// The bound is not reached, so a release leaves the permit; but the first has
-/// looked for it, in vain, since it was woken.
-fn whoever_was_woken_too_soon_is_woken_again<B: Backend>() {
+/// The bound is not reached, so a release leaves the permit free. But the first
+/// waiter has looked for permits in vain since it was woken.
+fn a_waiter_woken_too_soon_is_woken_again<B: Backend>() {
     let (semaphore, task) = (Semaphore::<B>::with_max_barges_in(0, 2), Probe::new());
     let mut first = queued(&semaphore, 1, &task);
     semaphore.add_permits(1);
-    let overtakes = semaphore.try_acquire().unwrap();
+    let barges = semaphore.try_acquire().unwrap();
     assert!(poll(&mut first, &task).is_pending());
     assert_eq!(task.wakes(), 1);
-    drop(overtakes);
+    drop(barges);
     assert_eq!(task.wakes(), 2);
     drop(acquired(&mut first, &task));
 }
 
-fn whoever_takes_as_the_first_wakes_the_next<B: Backend>() {
+fn the_first_wakes_the_next_when_it_acquires<B: Backend>() {
     let (semaphore, first, second) = (
         Semaphore::<B>::with_max_barges_in(0, 2),
         Probe::new(),
@@ -419,7 +420,7 @@ fn there_are_as_many_as_max_permits_and_no_more<B: Backend>() {
     );
 }
 
-/// By adding permits while others are held.
+/// They overflow because permits are added while others are held.
 fn permits_that_overflow_when_given_back_panic_and_change_nothing<B: Backend>() {
     let max = Semaphore::MAX_PERMITS;
     let (semaphore, task) = (strict::<B>(2), Probe::new());
@@ -437,7 +438,7 @@ fn permits_that_overflow_when_given_back_panic_and_change_nothing<B: Backend>() 
         max
     );
 
-    // And where somebody waits.
+    // The same with a request that waits.
     let held = semaphore.try_acquire_many(max).unwrap();
     let waits = queued(&semaphore, usize::MAX, &task);
     semaphore.add_permits(1);
@@ -592,7 +593,7 @@ fn permits_that_cannot_be_counted_do_not_merge<B: Backend>() {
     permits.forget();
 }
 
-fn closing_refuses_whoever_comes<B: Backend>() {
+fn closing_refuses_later_requests<B: Backend>() {
     let (semaphore, task) = (Arc::new(strict::<B>(1)), Probe::new());
     assert!(!semaphore.is_closed());
     semaphore.close();
@@ -609,7 +610,7 @@ fn closing_refuses_whoever_comes<B: Backend>() {
     assert_eq!(semaphore.try_acquire_owned().unwrap_err(), closed);
 }
 
-fn closing_tells_whoever_waits<B: Backend>() {
+fn closing_wakes_all_waiters<B: Backend>() {
     for bound in [0, 2] {
         let (semaphore, task) = (Semaphore::<B>::with_max_barges_in(1, bound), Probe::new());
         let mut waits = [queued(&semaphore, 3, &task), queued(&semaphore, 2, &task)];
@@ -710,7 +711,7 @@ fn a_waker_may_use_the_semaphore_when_it_is_woken<B: Backend>() {
     assert_eq!(semaphore.available_permits(), 4);
 }
 
-/// A semaphore of three permits, which a waker of `task` gives back at the next
+/// Returns a semaphore of three permits, which a waker of `task` releases at the next
 /// `event`.
 fn released_by<B: Backend>(task: &Probe, event: Event) -> Arc<Semaphore<B>> {
     let semaphore = Arc::new(strict::<B>(3));
@@ -742,7 +743,7 @@ fn a_newcomer_from_within_a_close_is_refused<B: Backend>() {
     );
 }
 
-fn a_waker_that_panics_costs_nobody_else_the_permits<B: Backend>() {
+fn a_waker_that_panics_costs_no_other_the_permits<B: Backend>() {
     let semaphore = strict::<B>(0);
     let tasks: Vec<Probe> = (0..2 * WakeList::CAPACITY).map(|_| Probe::new()).collect();
     let mut waits: Vec<_> = tasks.iter().map(|it| queued(&semaphore, 1, it)).collect();
@@ -756,7 +757,7 @@ fn a_waker_that_panics_costs_nobody_else_the_permits<B: Backend>() {
     assert_eq!(semaphore.available_permits(), 0);
 }
 
-fn a_waker_that_panics_costs_nobody_else_the_word_of_the_close<B: Backend>() {
+fn a_waker_that_panics_costs_no_other_the_close<B: Backend>() {
     let semaphore = strict::<B>(0);
     let tasks: Vec<Probe> = (0..2 * WakeList::CAPACITY).map(|_| Probe::new()).collect();
     let waits: Vec<_> = tasks.iter().map(|it| queued(&semaphore, 1, it)).collect();
@@ -848,7 +849,7 @@ fn new_is_strict_and_with_bound_is_not() {
         (Semaphore::with_max_barges(1, 3), 3),
     ] {
         let _waits = queued(&semaphore, 2, &task);
-        assert_eq!(overtakes(|| semaphore.try_acquire().is_ok()), bound);
+        assert_eq!(barges(|| semaphore.try_acquire().is_ok()), bound);
     }
 }
 
@@ -886,7 +887,7 @@ fn a_blocking_request_takes_what_is_free() {
     assert_eq!(semaphore.available_permits(), 6);
 }
 
-/// Blocks a thread on `blocks`, and goes on when it waits.
+/// Blocks a thread on `blocks`, and runs `then` when the thread waits.
 fn blocked(semaphore: &Semaphore, blocks: impl FnOnce() + Send, then: impl FnOnce()) {
     thread::scope(|scope| {
         scope.spawn(blocks);
@@ -944,7 +945,8 @@ fn a_blocking_request_is_told_of_the_close() {
     assert!(semaphore.blocking_acquire_many_owned(2).is_err());
 }
 
-/// It blocks the thread, as documented: whoever releases must be on another.
+/// It blocks the thread, as documented, so the permits must be released on another
+/// thread.
 #[test]
 fn a_blocking_request_within_an_executor_blocks_its_thread() {
     let semaphore = Semaphore::new(0);

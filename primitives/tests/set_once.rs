@@ -24,20 +24,20 @@ on_every_backend![
     what_is_set_is_there_for_good,
     only_the_first_sets_and_the_others_get_theirs_back,
     a_wait_for_what_is_set_is_ready_at_its_first_poll,
-    setting_wakes_everybody_who_waits,
+    setting_wakes_all_waiters,
     every_waiter_sees_the_same_value,
-    a_wait_that_ended_answers_the_same_again,
+    a_wait_that_ended_returns_the_same_again,
     the_wait_can_change_its_task,
     a_given_up_wait_leaves_nothing,
     more_wait_than_a_wake_list_holds,
-    a_waker_that_panics_costs_nobody_else_the_wake,
+    a_waker_that_panics_costs_no_other_the_wake,
     the_value_is_dropped_with_what_holds_it,
     the_value_can_be_taken_out,
     what_is_empty_gives_nothing_out,
     a_value_that_panics_in_drop_is_dropped_once,
     a_waker_can_set_the_next,
     copies_have_the_value_and_not_the_waiters,
-    those_who_wait_are_counted,
+    waiters_are_counted,
     debug_output_names_what_is_known,
 ];
 
@@ -75,7 +75,7 @@ fn a_wait_for_what_is_set_is_ready_at_its_first_poll<B: Backend>() {
     assert_eq!(task.clones(), 0);
 }
 
-fn setting_wakes_everybody_who_waits<B: Backend>() {
+fn setting_wakes_all_waiters<B: Backend>() {
     let tasks: Vec<Probe> = (0..5).map(|_| Probe::new()).collect();
     let once = SetOnce::<_, B>::new_in();
     let mut waits: Vec<_> = tasks.iter().map(|_| once.wait()).collect();
@@ -105,7 +105,7 @@ fn every_waiter_sees_the_same_value<B: Backend>() {
     assert_eq!(first.as_ref().unwrap_err(), "rejected");
 }
 
-fn a_wait_that_ended_answers_the_same_again<B: Backend>() {
+fn a_wait_that_ended_returns_the_same_again<B: Backend>() {
     let task = Probe::new();
     let once = SetOnce::<_, B>::new_in();
     let mut wait = once.wait();
@@ -137,7 +137,7 @@ fn a_given_up_wait_leaves_nothing<B: Backend>() {
     once.set(7).unwrap();
     assert_eq!((gone.wakes(), stays.wakes()), (0, 1));
 
-    // Let go on, and given up without having looked.
+    // The wait was notified, and is dropped without having observed that.
     drop(second);
     assert_eq!(once.granted(), 0);
     assert_eq!(poll(&mut once.wait(), &stays), Poll::Ready(&7));
@@ -157,7 +157,7 @@ fn more_wait_than_a_wake_list_holds<B: Backend>() {
     assert_eq!(once.granted(), tasks.len());
 }
 
-fn a_waker_that_panics_costs_nobody_else_the_wake<B: Backend>() {
+fn a_waker_that_panics_costs_no_other_the_wake<B: Backend>() {
     let tasks: Vec<Probe> = (0..WakeList::CAPACITY * 2).map(|_| Probe::new()).collect();
     let once = SetOnce::<_, B>::new_in();
     let mut waits: Vec<_> = tasks.iter().map(|_| once.wait()).collect();
@@ -233,7 +233,7 @@ fn copies_have_the_value_and_not_the_waiters<B: Backend>() {
     assert!(once.clone() == once);
 }
 
-fn those_who_wait_are_counted<B: Backend>() {
+fn waiters_are_counted<B: Backend>() {
     let task = Probe::new();
     let once = SetOnce::<_, B>::new_in();
     let (mut first, mut second) = (once.wait(), once.wait());
@@ -298,7 +298,7 @@ fn one_of_many_threads_sets_it_and_all_see_it() {
 }
 
 #[test]
-fn waiting_threads_are_let_go_on() {
+fn waiting_threads_are_woken() {
     for _ in 0..100 {
         let once = SetOnce::new();
         thread::scope(|scope| {

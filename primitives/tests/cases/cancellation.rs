@@ -14,7 +14,8 @@ fn ca_01_a_dropped_wait_is_given_nothing() {
         scene.cancel();
         assert_eq!(task.kept(), 0);
 
-        // Whatever it was to be given is still, or again, the other side's.
+        // What the wait would have been given still belongs to the other side, or
+        // does so again.
         scene.touch();
         scene.complete();
         assert_eq!(Token::alive(), 0);
@@ -37,7 +38,7 @@ fn ca_01_a_dropped_wait_is_passed_over_wherever_it_stood() {
             waiters[dropped] = None;
             assert_eq!(tasks[dropped].kept(), 0);
 
-            // The others have their turns, in the order in which they came.
+            // The other waits are granted in the order in which they came.
             let mut woken = [0; 3];
             for turn in (0..3).filter(|&turn| turn != dropped) {
                 scene.complete();
@@ -80,7 +81,7 @@ fn ca_02_a_result_that_was_never_polled_for_goes_with_the_wait() {
 }
 
 #[test]
-fn ca_02_a_grant_that_was_never_polled_for_goes_to_who_comes_next() {
+fn ca_02_a_grant_that_was_never_polled_for_goes_to_the_next() {
     with_each_queue(|row| {
         for polled in [false, true] {
             let (task, next) = (Probe::new(), Probe::new());
@@ -134,8 +135,8 @@ fn ca_04_a_wait_dropped_between_its_wake_and_its_poll_wakes_the_next() {
     });
 }
 
-/// The result comes while the wait is given up (its future dropped by a timeout
-/// or a `select`, or just not polled), and is there when it is taken up again.
+/// The result comes while the wait is not polled, for example because a `select` has
+/// dropped the future that polled it. It is there when the wait is polled again.
 #[test]
 fn ca_06_a_result_that_comes_between_two_polls_is_not_lost() {
     with_each(|row| {
@@ -144,7 +145,7 @@ fn ca_06_a_result_that_comes_between_two_polls_is_not_lost() {
             let mut scene = row.scene();
             assert_eq!(scene.poll(&first), Poll::Pending);
             scene.end(by);
-            // Another task takes it up, which no wake told of it.
+            // Another task polls it, which no wake has reached.
             assert_eq!(scene.poll(&second), Poll::Ready(end));
             assert_eq!((second.wakes(), second.kept()), (0, 0));
         }

@@ -11,7 +11,7 @@ fn ub_01_completing_a_wait_that_was_polled_and_dropped_is_no_trouble() {
         let mut scene = row.scene();
         assert_eq!(scene.poll(&task), Poll::Pending);
         scene.cancel();
-        // Whoever gives a value has it back; neither is a panic or a wake.
+        // The value is returned to its sender, without a panic or a wake.
         assert_eq!(scene.complete(), !row.refuses);
         assert_eq!((task.wakes(), task.kept()), (0, 0));
         assert_eq!(Token::alive(), 0);
@@ -27,7 +27,7 @@ fn ub_07_a_dropped_wait_drops_its_waker_at_once() {
         assert_eq!(task.kept(), 1);
         scene.cancel();
         assert_eq!((task.kept(), task.wakes()), (0, 0));
-        // The other side lives on.
+        // The other side goes on.
         scene.touch();
     });
 }

@@ -1,6 +1,6 @@
-//! A future that is dropped leaves none of its wakers anywhere, though the object that
-//! it waited on lives on. The table holds every future of the crate: the sources are
-//! searched for those that it misses.
+//! A future that is dropped leaves none of its wakers anywhere, even if the object
+//! that it waited on lives on. The table holds every future of the crate: the sources
+//! are searched for futures that it lacks.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -33,7 +33,7 @@ fn leaves_nothing(future: impl Future) {
     assert_eq!((task.kept(), task.wakes()), (0, 0));
 }
 
-/// A channel in which there is no room.
+/// Creates a channel that is full.
 fn full_channel() -> (mpsc::Sender<u32>, mpsc::Receiver<u32>) {
     let (tx, rx) = mpsc::channel(1);
     tx.try_send(7).unwrap();
@@ -127,7 +127,7 @@ const FUTURES: &[(&str, fn())] = &[
         queue.insert(7, SECOND);
         leaves_nothing(queue.expired());
         queue.clear();
-        // After `None` too a waker is kept, for the next insertion.
+        // A waker is kept after `None` too, for the next insertion.
         let task = Probe::new();
         {
             let mut expired = pin!(queue.expired());
@@ -159,7 +159,7 @@ const FUTURES: &[(&str, fn())] = &[
     }),
     ("oneshot::Receiver", || {
         let (mut tx, mut rx) = oneshot::channel::<u32>();
-        // By reference it is the receiver that waits, and keeps the waker.
+        // By reference, the receiver itself waits and keeps the waker.
         let task = Probe::new();
         assert!(pin!(&mut rx).as_mut().poll(&mut task.cx()).is_pending());
         leaves_nothing(tx.closed());
@@ -230,7 +230,7 @@ const FUTURES: &[(&str, fn())] = &[
     }),
 ];
 
-/// Parts of other futures, which are polled by them alone.
+/// Parts of other futures, which only those poll.
 const PARTS: [&str; 1] = ["once_cell::AcquirePermit"];
 
 #[test]
@@ -255,7 +255,7 @@ fn the_table_of_dropped_futures_has_every_future_of_the_crate() {
     assert_eq!(found, named);
 }
 
-/// The futures that a file, or the files of a folder, implement or make by
+/// Finds the futures that a file, or the files of a folder, implement or make by
 /// `guard_future!`.
 fn futures_in(path: &Path, module: &str, found: &mut BTreeSet<String>) {
     if path.is_dir() {
@@ -276,7 +276,7 @@ fn futures_in(path: &Path, module: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Whether a line of a macro's input is the name of what it makes.
+/// Returns `true` if a line of a macro's input is the name of what it makes.
 fn is_name(line: &&str) -> bool {
     line.starts_with(char::is_alphabetic)
 }

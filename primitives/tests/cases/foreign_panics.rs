@@ -6,8 +6,7 @@ use crate::support::token::Token;
 use crate::table::{End, Scene};
 use crate::{with_each, with_each_queue};
 
-/// The primitive does what it did before: the wait is taken up by good tasks
-/// and ends.
+/// Checks that the primitive still works: other tasks poll the wait, and it ends.
 fn works(mut scene: Scene) {
     let (first, second) = (Probe::new(), Probe::new());
     assert_eq!(scene.poll(&first), Poll::Pending);
@@ -18,7 +17,7 @@ fn works(mut scene: Scene) {
     assert_eq!((first.kept(), second.kept()), (0, 0));
 }
 
-/// Runs `f`, in which the waker of `task` panics: once, and in its own words.
+/// Runs `f`, in which the waker of `task` panics, once and with its own message.
 fn panics_once(task: &Probe, event: Event, f: impl FnOnce()) {
     task.panic_on(event);
     let message = panic_of(f).expect("the panic reaches the caller");
@@ -38,8 +37,8 @@ fn ps_01_a_clone_that_panics_registers_nothing_and_breaks_nothing() {
         assert_eq!(bad.kept(), 0);
         works(scene);
 
-        // At a later one, in place of another task's: that stays, until the
-        // next poll that returns.
+        // At a later poll, in place of the waker of another task. That waker stays
+        // until the next poll that returns.
         let mut scene = row.scene();
         assert_eq!(scene.poll(&good), Poll::Pending);
         panics_once(&bad, Event::Clone, || {
@@ -49,7 +48,7 @@ fn ps_01_a_clone_that_panics_registers_nothing_and_breaks_nothing() {
         works(scene);
         assert_eq!(good.wakes(), 0);
 
-        // The result comes all the same.
+        // The result comes nevertheless.
         let mut scene = row.scene();
         assert_eq!(scene.poll(&good), Poll::Pending);
         panics_once(&bad, Event::Clone, || {
@@ -62,7 +61,7 @@ fn ps_01_a_clone_that_panics_registers_nothing_and_breaks_nothing() {
 }
 
 #[test]
-fn ps_01_a_wake_that_panics_costs_nobody_the_result() {
+fn ps_01_a_wake_that_panics_costs_no_waiter_the_result() {
     with_each(|row| {
         for (by, end) in row.ends() {
             let (bad, good) = (Probe::new(), Probe::new());
@@ -86,7 +85,7 @@ fn ps_01_a_drop_that_panics_leaves_the_next_waker_registered() {
         });
         assert_eq!((bad.kept(), good.kept()), (0, 1));
 
-        // The wait has gone over to the new task, although its poll panicked.
+        // The wait belongs to the new task, although its poll panicked.
         assert!(scene.complete());
         assert_eq!((bad.wakes(), good.wakes()), (0, 1));
         assert_eq!(scene.poll(&good), Poll::Ready(End::Result));
@@ -109,7 +108,7 @@ fn ps_01_a_drop_that_panics_lets_the_wait_leave() {
 }
 
 #[test]
-fn ps_01_a_waker_that_panics_keeps_no_other_waiter_from_its_turn() {
+fn ps_01_a_waker_that_panics_keeps_no_other_waiter_from_its_grant() {
     with_each_queue(|row| {
         for event in [Event::Clone, Event::Wake, Event::Drop] {
             let (bad, good) = (Probe::new(), Probe::new());
@@ -136,7 +135,7 @@ fn ps_01_a_waker_that_panics_keeps_no_other_waiter_from_its_turn() {
                     panics_once(&bad, event, || {
                         let _ = scene.complete();
                     });
-                    // What it was granted is handed on.
+                    // Its grant is passed on.
                     scene.cancel();
                 }
             }

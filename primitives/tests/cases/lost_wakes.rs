@@ -18,7 +18,7 @@ fn lw_07_a_wait_that_ends_without_sleeping_leaves_no_waker() {
 }
 
 /// P7: a wake is a hint, and polls without one are legal. A wait that is polled
-/// for nothing still ends with its result.
+/// without a reason still ends with its result.
 #[test]
 fn lw_07_polls_for_nothing_lose_nothing() {
     with_each(|row| {

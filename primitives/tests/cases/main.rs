@@ -1,14 +1,14 @@
-//! Situations that hurt users of other primitives, as public reports tell
-//! them: each written once, and played with every waiting operation of the
-//! suite. A test is named for the case and for what comes out of it.
+//! Situations that hurt users of other primitives, as public reports describe them.
+//! Each is written once, and played with every waiting operation of the suite. A test
+//! is named for the case and for its outcome.
 //!
-//! A primitive joins by a line of the table. One with several waiters on an
-//! object is also played with several; the cases that are left need more than a
-//! wait and what ends it, and are tests of the primitive that has it:
+//! A primitive joins by a line of the table. A primitive with several waiters on an
+//! object is also played with several. The remaining cases need more than a wait and
+//! what ends it, and are tests of the primitive that has it:
 //!
 //! | case | needs |
 //! | --- | --- |
-//! | LW-01, LW-03 | a call that completes all who wait: `Notify` |
+//! | LW-01, LW-03 | a call that completes all waits: `Notify` |
 //! | CA-07, FA-04 | requests of different sizes: `Semaphore` |
 //! | FA-01 | two kinds of waiters |
 //! | FA-02 | nothing: that a grant waits for its poll is how it is, and `granted` tells of it |
@@ -16,10 +16,10 @@
 //! | OV-03, OV-06, TM-* | deadlines: `time` |
 //! | RE-03 | tasks, which are the executor's |
 //!
-//! A oneshot has one waiter a side and no queue: where a cancelled waiter hands
-//! its grant to the next (CA-01, CA-02, CA-04), there the value goes back to the
-//! sender, or is dropped, then and there. And of CA-06 and UB-09, which count
-//! permits and values, there is one.
+//! A oneshot has one waiter on each side and no queue. In the cases in which a
+//! cancelled waiter passes its grant on (CA-01, CA-02, CA-04), the value returns to
+//! the sender or is dropped at once. CA-06 and UB-09 count permits and values, and a
+//! oneshot has one.
 
 #![cfg(not(loom))]
 
@@ -56,7 +56,8 @@ fn with_each_queue(play: fn(&Row)) {
     );
 }
 
-/// A thread of its own that must come back: a case can fail by a deadlock.
+/// Runs a case on a thread of its own, which must end, since a case can fail by a
+/// deadlock.
 fn on_its_thread(row: Row, play: fn(&Row)) {
     let name = row.name.clone();
     returns(&name, move || {

@@ -7,15 +7,15 @@ use crate::support::token::Token;
 use crate::table::{Completer, End, Row, Scene, Waiter};
 use crate::with_each;
 
-/// One scene, within reach of the test and of the wakers it uses. A side that
-/// is in a call is borrowed by it, so a waker reaches the other one.
+/// One scene, within reach of the test and of the wakers that it uses. A side that is
+/// in a call is borrowed by it, so a waker reaches the other side.
 #[derive(Clone)]
 struct Stage {
     waiter: Rc<RefCell<Option<Box<dyn Waiter>>>>,
     completer: Rc<RefCell<Option<Box<dyn Completer>>>>,
-    /// What the wait ended with.
+    /// The end of the wait.
     end: Rc<Cell<Option<End>>>,
-    /// How many calls back into the primitive were made.
+    /// The number of calls back into the primitive.
     entries: Rc<Cell<usize>>,
 }
 
@@ -30,7 +30,7 @@ impl Stage {
         }
     }
 
-    /// Does `f` with a side that is there and not in a call already.
+    /// Calls `f` with a side that is there and not in a call already.
     fn reach<S>(side: &RefCell<Option<S>>, f: impl FnOnce(&mut S)) -> bool {
         let Ok(mut side) = side.try_borrow_mut() else {
             return false;
@@ -38,8 +38,8 @@ impl Stage {
         side.as_mut().map(f).is_some()
     }
 
-    /// Drops a side that is there and not in a call already; not while it is
-    /// borrowed, since dropping it makes calls too.
+    /// Drops a side that is there and not in a call already. It is not borrowed
+    /// meanwhile, since dropping it makes calls too.
     fn dismiss<S>(side: &RefCell<Option<S>>) -> bool {
         let side = side.try_borrow_mut().ok().and_then(|mut side| side.take());
         side.is_some()
@@ -90,7 +90,7 @@ impl Stage {
 /// What a waker calls.
 #[derive(Debug, Clone, Copy)]
 enum Entry {
-    /// What ends nothing on the completing side.
+    /// Calls what ends nothing on the completing side.
     Touch,
     /// Completes the wait.
     Complete,
@@ -102,14 +102,14 @@ enum Entry {
     Cancel,
 }
 
-/// What is being done with the waker when it calls.
+/// What is being done with the waker when it makes its call.
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// The first poll leaves it.
+    /// The first poll registers it.
     Register,
     /// A poll with it replaces another.
     Replace,
-    /// A poll with another replaces it.
+    /// A poll with another displaces it.
     Displace,
     /// The wait is dropped.
     Remove,
@@ -119,8 +119,8 @@ enum Step {
     Leave,
 }
 
-/// Of the pairs of a step and an event, those that come to pass, with what the
-/// side that is not in a call itself can be made to do.
+/// The pairs of a step and an event that occur, each with the calls that are possible
+/// on the side that is not in a call itself.
 const STEPS: [(Step, Event, &[Entry]); 6] = {
     const COMPLETER: &[Entry] = &[Entry::Touch, Entry::Complete, Entry::Leave];
     const WAITER: &[Entry] = &[Entry::Poll, Entry::Cancel];
@@ -163,8 +163,8 @@ fn plays(row: &Row, step: Step, event: Event, entry: Entry) {
     );
     assert_eq!(stage.entries.get(), 1, "{what}: and came through");
 
-    // What was called from within has been done, and the rest goes on. No wake
-    // was lost: the wait has its end, or its latest task was told of it.
+    // What was called from within is done, and the rest goes on. No wake was lost:
+    // the wait has its end, or its latest task was woken.
     let left = stage.completer.borrow().is_none();
     stage.complete();
     if stage.waiter.borrow().is_some() {
@@ -184,7 +184,7 @@ fn plays(row: &Row, step: Step, event: Event, entry: Entry) {
 fn re_01_a_waker_that_calls_back_comes_through() {
     with_each(|row| {
         for (step, event, entries) in STEPS {
-            // Where leaving ends no wait, it wakes nobody.
+            // If leaving ends no wait, it wakes no task.
             if matches!(step, Step::Leave) && row.left.is_none() {
                 continue;
             }

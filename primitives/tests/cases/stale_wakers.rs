@@ -11,7 +11,7 @@ fn sw_01_the_latest_waker_is_woken_and_no_other() {
             let tasks: [Probe; 4] = std::array::from_fn(|_| Probe::new());
             let [first, second, third, last] = &tasks;
             let mut scene = row.scene();
-            // Through four tasks, and back to the first in between.
+            // It is polled by four tasks, and by the first again in between.
             for task in [first, second, third, first, last] {
                 assert_eq!(scene.poll(task), Poll::Pending);
                 assert_eq!(task.kept(), 1);

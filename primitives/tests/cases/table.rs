@@ -19,7 +19,7 @@ use crate::support::channel::{Channel, Heap, Slotted, keep};
 use crate::support::probe::Probe;
 use crate::support::token::Token;
 
-/// Every waiting operation, in every place, over every backend.
+/// Returns every waiting operation, in every storage, over every backend.
 pub(crate) fn table() -> Vec<Row> {
     vec![
         receiving::<Heap<Native>>(),
@@ -84,11 +84,11 @@ pub(crate) fn table() -> Vec<Row> {
 /// A waiting operation.
 pub(crate) struct Row {
     pub(crate) name: String,
-    /// A fresh primitive, with a wait on it that has not been polled.
+    /// Creates a primitive, with a wait on it that has not been polled.
     pub(crate) scene: fn() -> Scene,
-    /// What the wait ends with where the other side leaves, if it does.
+    /// What the wait ends with if the other side leaves, if it ends.
     pub(crate) left: Option<End>,
-    /// Whether the other side is told that nobody waits any more.
+    /// Whether the other side is told when no waiter is left.
     pub(crate) refuses: bool,
 }
 
@@ -106,14 +106,14 @@ pub(crate) trait Waiter {
 
 /// The side that ends the wait. Dropping it leaves.
 pub(crate) trait Completer {
-    /// Gives the wait, or the first of several, its result. Answers whether
-    /// there was anybody to have it, or may yet be.
+    /// Gives the wait, or the first of several, its result. Returns `true` if there
+    /// was a waiter for it, or may be one yet.
     fn complete(&mut self) -> bool;
 
-    /// What else can be called on this side and ends nothing.
+    /// Makes the other calls of this side, which end nothing.
     fn touch(&mut self);
 
-    /// A further wait on the same object, where it has more than one.
+    /// Creates a further wait on the same object, if it can have several.
     fn another(&self) -> Option<Box<dyn Waiter>> {
         None
     }
@@ -122,9 +122,9 @@ pub(crate) trait Completer {
 /// What a wait ends with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// With its result.
+    /// The result.
     Result,
-    /// With the news that there will be none.
+    /// A message that there will be none.
     Never,
 }
 
@@ -140,7 +140,7 @@ impl Row {
         (self.scene)()
     }
 
-    /// The ways in which the wait ends, and with what.
+    /// Returns the ways in which the wait ends, each with its end.
     pub(crate) fn ends(&self) -> Vec<(By, End)> {
         let left = self.left.map(|end| (By::Leaving, end));
         [(By::Completing, End::Result)]
@@ -159,7 +159,10 @@ impl Scene {
     }
 
     pub(crate) fn poll(&mut self, task: &Probe) -> Poll<End> {
-        let waiter = self.waiter.as_mut().expect("nobody has cancelled");
+        let waiter = self
+            .waiter
+            .as_mut()
+            .expect("the wait has not been cancelled");
         waiter.poll(&mut task.cx())
     }
 
@@ -179,12 +182,12 @@ impl Scene {
 
     pub(crate) fn end(&mut self, by: By) {
         match by {
-            By::Completing => assert!(self.complete(), "somebody waits"),
+            By::Completing => assert!(self.complete(), "there is a waiter"),
             By::Leaving => drop(self.completer.take()),
         }
     }
 
-    /// Further waits on the same object, where it can have several.
+    /// Creates further waits on the same object, if it can have several.
     pub(crate) fn others<const N: usize>(&self) -> Option<[Box<dyn Waiter>; N]> {
         let completer = self.completer.as_ref().expect("it has not left");
         let others: Option<Vec<_>> = (0..N).map(|_| completer.another()).collect();
@@ -192,7 +195,7 @@ impl Scene {
     }
 }
 
-/// `Receiver`, ended by `Sender::send`.
+/// `Receiver`, which `Sender::send` ends.
 fn receiving<C: Channel>() -> Row {
     struct Receives<P: Storage>(Receiver<Token, P>);
     struct Sends<P: Storage>(Option<Sender<Token, P>>);
@@ -238,7 +241,7 @@ fn receiving<C: Channel>() -> Row {
     }
 }
 
-/// `Sender::poll_closed`, ended by `Receiver::close`: the sender itself waits.
+/// `Sender::poll_closed`, which `Receiver::close` ends. The sender itself waits.
 fn closing<C: Channel>() -> Row {
     struct Waits<P: Storage>(Sender<Token, P>);
     struct Closes<P: Storage>(Receiver<Token, P>);
@@ -287,7 +290,7 @@ impl<F: Future + Unpin> Waiter for Ends<F> {
     }
 }
 
-/// `Notify::notified`, ended by `notify_one`.
+/// `Notify::notified`, which `notify_one` ends.
 fn being_notified<B: Backend>() -> Row {
     struct Notifies<B: Backend>(Arc<Notify<B>>);
 
@@ -317,7 +320,7 @@ fn being_notified<B: Backend>() -> Row {
     }
 }
 
-/// `Mutex::lock`, ended by the drop of the guard; at most `K` overtake.
+/// `Mutex::lock`, which the drop of the guard ends. The bound is `K`.
 fn locking<B: Backend, const K: u16>() -> Row {
     struct Holds<B: Backend>(Arc<Mutex<u32, B>>, Option<OwnedMutexGuard<u32, B>>);
 
@@ -354,7 +357,7 @@ fn locking<B: Backend, const K: u16>() -> Row {
     }
 }
 
-/// The other side of a wait for a lock: somebody who holds it.
+/// The other side of a wait for a lock: the holder of a guard.
 struct HoldsRwLock<B: Backend, G>(Arc<RwLock<u32, B>>, Option<G>);
 
 impl<B: Backend, G> Completer for HoldsRwLock<B, G> {
@@ -375,7 +378,7 @@ impl<B: Backend, G> Completer for HoldsRwLock<B, G> {
     }
 }
 
-/// `RwLock::read`, ended by the drop of a writer's guard.
+/// `RwLock::read`, which the drop of a writer's guard ends.
 fn reading<B: Backend>() -> Row {
     Row {
         name: format!("RwLock::read over {}", std::any::type_name::<B>()),
@@ -390,7 +393,7 @@ fn reading<B: Backend>() -> Row {
     }
 }
 
-/// `RwLock::write`, ended by the drop of a reader's guard.
+/// `RwLock::write`, which the drop of a reader's guard ends.
 fn writing<B: Backend>() -> Row {
     Row {
         name: format!("RwLock::write over {}", std::any::type_name::<B>()),
@@ -405,7 +408,7 @@ fn writing<B: Backend>() -> Row {
     }
 }
 
-/// The upgrade of a reader, ended by the drop of another's guard.
+/// The upgrade of a reader, which the drop of another reader's guard ends.
 fn upgrading<B: Backend>() -> Row {
     Row {
         name: format!("RwLock: upgrade over {}", std::any::type_name::<B>()),
@@ -413,7 +416,7 @@ fn upgrading<B: Backend>() -> Row {
             let lock = Arc::new(RwLock::<_, B>::with_max_readers_in(0, 8));
             let guard = lock.clone().try_read_owned().expect("it is free");
             let looks = lock.clone().try_upgradable_read_owned();
-            let wait = OwnedRwLockUpgradableReadGuard::upgrade(looks.expect("nobody writes"));
+            let wait = OwnedRwLockUpgradableReadGuard::upgrade(looks.expect("there is no writer"));
             Scene::new(Ends(wait), HoldsRwLock(lock, Some(guard)))
         },
         left: Some(End::Result),
@@ -421,7 +424,7 @@ fn upgrading<B: Backend>() -> Row {
     }
 }
 
-/// `Semaphore::acquire`, ended by `add_permits`; at most `K` overtake.
+/// `Semaphore::acquire`, which `add_permits` ends. The bound is `K`.
 fn acquiring<B: Backend, const K: u16>() -> Row {
     struct Adds<B: Backend>(Arc<Semaphore<B>>);
 
@@ -458,9 +461,9 @@ fn acquiring<B: Backend, const K: u16>() -> Row {
     }
 }
 
-/// A wait on a primitive that is leaked, so that it can go where an owned one
-/// can. It is the suite's own future: that of an `async` block does not outlive
-/// a panic.
+/// A wait on a primitive that is leaked, so that it can be moved as an owned one can.
+/// It is a future of the suite itself, since that of an `async` block does not
+/// outlive a panic.
 struct Waits<F>(F);
 
 impl<F: Future<Output = &'static End> + Unpin> Waiter for Waits<F> {
@@ -469,18 +472,18 @@ impl<F: Future<Output = &'static End> + Unpin> Waiter for Waits<F> {
     }
 }
 
-/// Leaks a primitive, in the sight of leak checkers.
+/// Leaks a primitive, reachable for leak checkers.
 fn leaked<T>(primitive: T) -> &'static T {
     keep(Box::leak(Box::new(primitive)))
 }
 
-/// `SetOnce::wait`, fulfilled or, where the other side leaves, rejected.
+/// `SetOnce::wait`, which is fulfilled or, if the other side leaves, rejected.
 fn settling<B: Backend>() -> Row {
     struct Settles<B: Backend>(&'static SetOnce<End, B>);
 
     impl<B: Backend> Completer for Settles<B> {
         fn complete(&mut self) -> bool {
-            // Whoever was first has settled it.
+            // The first call has set it.
             let _ = self.0.set(End::Result);
             true
         }
@@ -507,7 +510,7 @@ fn settling<B: Backend>() -> Row {
     }
 }
 
-/// `Barrier::wait`, ended by another arrival.
+/// `Barrier::wait`, which another arrival ends.
 fn meeting<B: Backend>() -> Row {
     struct Arrives<B: Backend>(&'static Barrier<B>, Option<BarrierWait<'static, B>>);
 
@@ -515,7 +518,7 @@ fn meeting<B: Backend>() -> Row {
         fn complete(&mut self) -> bool {
             if self.1.is_none() {
                 let arrival = self.1.insert(self.0.wait());
-                // Pending where it is the first: it stays for the other.
+                // It is pending if it is the first arrival, and stays for the other.
                 let mut cx = Context::from_waker(Waker::noop());
                 let _ = Pin::new(arrival).poll(&mut cx);
             }
@@ -538,8 +541,8 @@ fn meeting<B: Backend>() -> Row {
     }
 }
 
-/// `OnceCell::get_or_init`, ended by the initializer that is at work; where
-/// that is dropped, the wait has the turn and makes the value itself.
+/// `OnceCell::get_or_init`, which the running initializer ends. If that is dropped,
+/// the wait gets the permit and makes the value itself.
 fn making<B: Backend>() -> Row {
     struct Makes<B: Backend, F> {
         cell: &'static OnceCell<End, B>,
@@ -585,13 +588,13 @@ fn making<B: Backend>() -> Row {
     }
 }
 
-/// `OnceCell::wait`, ended by a value, or another where the other side leaves.
+/// `OnceCell::wait`, which a value ends, or another value if the other side leaves.
 fn awaiting_what_is_made<B: Backend>() -> Row {
     struct Sets<B: Backend>(&'static OnceCell<End, B>);
 
     impl<B: Backend> Completer for Sets<B> {
         fn complete(&mut self) -> bool {
-            // Whoever was first has set it.
+            // The first call has set it.
             let _ = self.0.set(End::Result);
             true
         }
@@ -618,7 +621,7 @@ fn awaiting_what_is_made<B: Backend>() -> Row {
     }
 }
 
-/// A wait for a second, ended by a clock that goes on by one.
+/// A wait for one second, which a clock ends that advances by one.
 fn timed<B: Backend, W: Waiter + 'static>(wait: fn(&Timers<B>) -> W) -> Scene {
     struct Moves<B: Backend>(VirtualClock<B>);
 
@@ -652,7 +655,7 @@ fn sleeping<B: Backend>() -> Row {
     }
 }
 
-/// `Timeout`, around what never ends.
+/// `Timeout`, around a future that never ends.
 fn timing_out<B: Backend>() -> Row {
     Row {
         name: format!("Timeout over {}", std::any::type_name::<B>()),
@@ -664,7 +667,7 @@ fn timing_out<B: Backend>() -> Row {
     }
 }
 
-/// `Interval::poll_tick`: the interval itself waits.
+/// `Interval::poll_tick`. The interval itself waits.
 fn ticking<B: Backend>() -> Row {
     struct Ticks<B: Backend>(Interval<B>);
 
@@ -682,7 +685,7 @@ fn ticking<B: Backend>() -> Row {
     }
 }
 
-/// `DelayQueue::poll_expired`: the queue itself waits.
+/// `DelayQueue::poll_expired`. The queue itself waits.
 fn expiring<B: Backend>() -> Row {
     struct Expires<B: Backend>(DelayQueue<Token, B>);
 

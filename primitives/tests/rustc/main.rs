@@ -1,11 +1,11 @@
-//! What the compiler says of the crate: of the crate without features, which
-//! has no dependency and no `std`, and of programs that it must refuse.
+//! What the compiler reports for the crate without features, which has no dependency
+//! and no `std`, and for programs that it must refuse.
 //!
-//! The compiler is called as such. A `compile_fail` doctest passes on a stable
-//! toolchain whatever the error is, a typing error included; recorded compiler
-//! output changes from release to release. Here each program says which error
-//! it is to be refused with, and is also compiled without the lines that it is
-//! to be refused for, which must succeed.
+//! The compiler is called directly. A `compile_fail` doctest passes on a stable
+//! toolchain whatever the error is, even a typing error, and recorded compiler output
+//! changes from release to release. Here each program states the error with which it
+//! must be refused. It is also compiled without the lines that cause the error, which
+//! must succeed.
 
 #![cfg(not(loom))]
 
@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 
 const MANIFEST: &str = env!("CARGO_MANIFEST_DIR");
 
-/// The compiler of the cargo that runs the tests.
+/// Returns the compiler of the cargo that runs the tests.
 fn rustc() -> Command {
     let mut rustc = Command::new(Path::new(env!("CARGO")).with_file_name("rustc"));
     rustc.args(["--edition", "2024", "--error-format", "short"]);
@@ -30,7 +30,7 @@ fn outputs() -> PathBuf {
     outputs
 }
 
-/// The crate without features, compiled once.
+/// Compiles the crate without features, once.
 fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
@@ -54,8 +54,8 @@ fn library() -> &'static Path {
     })
 }
 
-/// Compiles a program against the crate; answers what the compiler printed
-/// where it refuses.
+/// Compiles a program against the crate. Returns what the compiler printed if it
+/// refuses it.
 fn compile(program: &Path, arguments: &[&str]) -> Result<(), String> {
     let compiled = rustc()
         .args(["--cap-lints", "allow", "--check-cfg", "cfg(refused)"])
@@ -86,8 +86,9 @@ fn without_features_the_default_backend_spins_and_works() {
     assert!(run.status.success(), "{printed}");
 }
 
-/// The codes of the errors printed: of a line `file:1:2: error[E0000]: …`, the
-/// code, and `lifetime` of an error that has none, as those of lifetimes.
+/// Returns the codes of the errors printed: the code of each line
+/// `file:1:2: error[E0000]: …`, and `lifetime` for an error without a code, as errors
+/// of lifetimes are.
 fn codes(errors: &str) -> BTreeSet<&str> {
     errors
         .lines()

@@ -1,4 +1,4 @@
-//! A oneshot channel, wherever it is and whatever it stands on.
+//! A oneshot channel, over any storage and any backend.
 
 use std::any::type_name;
 use std::marker::PhantomData;
@@ -8,13 +8,13 @@ use reveille::backend::Backend;
 use reveille::oneshot::{self, Receiver, Sender, Slot};
 use reveille::raw::{Boxed, InSlot, Storage};
 
-/// A kind of channel: a place and a backend.
+/// A kind of channel: a storage and a backend.
 pub(crate) trait Channel: 'static {
     type Storage: Storage + 'static;
 
     fn open<T: 'static>() -> (Sender<T, Self::Storage>, Receiver<T, Self::Storage>);
 
-    /// `Heap<Native>` and the like.
+    /// Returns a name such as `Heap<Native>`.
     fn name() -> String {
         let mut name = String::new();
         for word in type_name::<Self>().split_inclusive(['<', '>', ',']) {
@@ -49,9 +49,9 @@ impl<B: Backend> Channel for Slotted<B> {
     }
 }
 
-/// Keeps what is leaked on purpose in the sight of leak checkers. Slots are
-/// leaked so that their halves can go where those of a heap channel can; that
-/// they can also be dropped has tests of its own.
+/// Keeps what is leaked on purpose reachable for leak checkers. Slots are leaked so
+/// that their halves can be moved as those of a heap channel can. Other tests check
+/// that slots can also be dropped.
 pub(crate) fn keep<T>(leaked: &'static mut T) -> &'static mut T {
     static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,5 @@
-//! What the test binaries share: wakers that watch, channels in every place
-//! and over every backend, values that are counted, and a watchdog.
+//! What the test binaries share: wakers that record what happens to them, channels
+//! over every storage and backend, values that are counted, and a watchdog.
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use self::probe::Probe;
 
-/// Makes of each generic test one for each backend that is for use.
+/// Makes one test of each generic test for each backend that is meant for use.
 #[allow(unused_macros, reason = "each test binary uses its own part")]
 macro_rules! on_every_backend {
     ($($test:ident),* $(,)?) => { $(
@@ -46,23 +46,23 @@ macro_rules! on_every_backend {
 #[allow(unused_imports, reason = "each test binary uses its own part")]
 pub(crate) use on_every_backend;
 
-/// Long enough for a loaded machine and for valgrind, short enough to be told
-/// of a deadlock rather than to wait for it.
+/// Long enough for a loaded machine and for valgrind, and short enough to report a
+/// deadlock.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Runs `f` on a thread of its own and fails, with `what` in the message,
-/// where it does not return: a test of a lock must be able to fail by deadlock.
+/// Runs `f` on a thread of its own, and fails with `what` in the message if it does
+/// not return. A test of a lock must be able to fail by a deadlock.
 pub(crate) fn returns(what: &str, f: impl FnOnce() + Send + 'static) {
     let (sender, result) = mpsc::channel();
     let thread = thread::Builder::new()
         .name(what.to_owned())
         .spawn(move || {
-            // The receiver is gone only where the test has failed already.
+            // The receiver is gone only if the test has failed already.
             let _ = sender.send(catch_unwind(AssertUnwindSafe(f)));
         })
         .expect("a thread can be started");
     match result.recv_timeout(PATIENCE) {
-        // Joined, so that what `f` left in thread-locals is gone too.
+        // It is joined, so that what `f` left in thread-locals is gone too.
         Ok(Ok(())) => thread.join().expect("nothing panics while it ends"),
         Ok(Err(panic)) => {
             eprintln!("failed: {what}");
@@ -72,7 +72,7 @@ pub(crate) fn returns(what: &str, f: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// The message of the panic of `f`, or `None` where it returned.
+/// Returns the message of the panic of `f`, or `None` if it returned.
 pub(crate) fn panic_of(f: impl FnOnce()) -> Option<String> {
     let panic = catch_unwind(AssertUnwindSafe(f)).err()?;
     Some(match panic.downcast::<String>() {

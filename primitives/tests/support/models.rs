@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Explores `model` and answers in how many executions: all of them, unless
-/// `preemptions` says otherwise, and then the name of the test says so.
+/// Explores `model` and returns the number of executions. These are all executions,
+/// unless `preemptions` is a bound, which the name of the test then states.
 pub(crate) fn explore(
     preemptions: Option<usize>,
     model: impl Fn() + Send + Sync + 'static,
@@ -12,7 +12,8 @@ pub(crate) fn explore(
     let executions = Arc::new(AtomicUsize::new(0));
     let count = executions.clone();
     let mut builder = loom::model::Builder::new();
-    // Not from the environment: what is asserted of the number is of this search.
+    // The environment does not set the bound, since the assertions on the number are
+    // about this search.
     builder.preemption_bound = preemptions;
     builder.max_permutations = None;
     builder.max_duration = None;

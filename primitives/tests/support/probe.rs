@@ -7,7 +7,7 @@ use std::task::{Context, Waker};
 
 use reveille::backend::{Hooks, hooked};
 
-/// What can be done with a waker: each is a call of foreign code.
+/// What can be done with a waker. Each is a call of foreign code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
     Clone,
@@ -17,9 +17,8 @@ pub(crate) enum Event {
 
 /// A task, as far as its waker shows one.
 ///
-/// Wakers go to other threads, so the counts are atomic; what a waker does
-/// besides is kept on the thread of the test, which may give it things that
-/// are not `Send`.
+/// Wakers go to other threads, so the counts are atomic. What else a waker does is
+/// kept on the thread of the test, which may give it things that are not `Send`.
 pub(crate) struct Probe {
     task: Arc<Task>,
     waker: Waker,
@@ -43,8 +42,8 @@ impl Task {
         std::ptr::from_ref(self).addr()
     }
 
-    /// Counts, then does what is due. The act is taken out first: it may lead
-    /// to further events of the same waker.
+    /// Counts the event, then does what is due. The act is taken out first, since it
+    /// may cause further events of the same waker.
     fn happened(&self, event: Event) {
         let count = match event {
             Event::Clone => &self.clones,
@@ -99,8 +98,8 @@ impl Probe {
         ACTS.with_borrow_mut(|acts| acts.push((self.task.id(), event, Box::new(act))));
     }
 
-    /// Panics at the next `event`; not while a panic unwinds, so that a test
-    /// that fails does not abort.
+    /// Panics at the next `event`, unless a panic unwinds, so that a test that fails
+    /// does not abort.
     pub(crate) fn panic_on(&self, event: Event) {
         self.on(event, move || {
             if !std::thread::panicking() {
@@ -109,12 +108,12 @@ impl Probe {
         });
     }
 
-    /// Panics at the next `event`, also where that is a second panic.
+    /// Panics at the next `event`, even if that is a second panic.
     pub(crate) fn panic_again_on(&self, event: Event) {
         self.on(event, move || panic!("the waker's {event:?} panics"));
     }
 
-    /// Whether an act given to `on` is still to come.
+    /// Returns the number of acts given to `on` that have not run yet.
     pub(crate) fn acts_left(&self) -> usize {
         ACTS.with_borrow(|acts| {
             let mine = |act: &&(usize, Event, Act)| act.0 == self.task.id();
@@ -134,7 +133,7 @@ impl Probe {
         self.task.drops.load(Ordering::Relaxed)
     }
 
-    /// How many of its wakers are kept somewhere, beside its own.
+    /// Returns how many of its wakers are kept somewhere, besides its own.
     pub(crate) fn kept(&self) -> usize {
         Arc::strong_count(&self.task) - 2
     }

@@ -1,4 +1,4 @@
-//! Values whose fate is counted: each is to be dropped once, wherever it went.
+//! Values whose fate is counted: each must be dropped once, wherever it went.
 
 use std::cell::Cell;
 
@@ -6,7 +6,8 @@ thread_local! {
     static ALIVE: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A value that counts, per thread. Dropped twice, it fails the test.
+/// A value that is counted, for each thread. If it is dropped twice, it fails the
+/// test.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Token(pub(crate) u32);
 
@@ -16,7 +17,7 @@ impl Token {
         Self(number)
     }
 
-    /// How many have been made and not dropped.
+    /// Returns how many have been made and not dropped.
     pub(crate) fn alive() -> usize {
         ALIVE.get()
     }

@@ -1,4 +1,4 @@
-//! On one thread nobody could end the wait.
+//! A wait that blocks the only thread would never end.
 // error: E0277
 use reveille::oneshot;
 use reveille::backend::{Local, Spin};

@@ -1,4 +1,4 @@
-//! A channel over `Local` is one thread's.
+//! A channel over `Local` stays on one thread.
 // error: E0277
 use reveille::oneshot;
 use reveille::backend::{Local, Spin};

@@ -1,4 +1,4 @@
-//! A lock of one thread is not shared by two.
+//! A lock over `Local` is not shared by two threads.
 // error: E0277
 use reveille::backend::{Local, Spin};
 use reveille::protocol::{Bits, StateLock};

@@ -1,4 +1,4 @@
-//! P3: what a section let go is woken after it, by the lock.
+//! P3: the lock wakes what a section took out, after the section.
 // error: E0624
 use reveille::protocol::{Bits, StateLock, WakerSlot};
 

@@ -1,4 +1,4 @@
-//! The list stays with the section: nobody fills it later.
+//! The list stays in the section, and is not filled later.
 // error: lifetime
 use reveille::protocol::{Bits, StateLock, WakerSlot};
 

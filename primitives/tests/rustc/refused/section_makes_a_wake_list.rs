@@ -1,5 +1,5 @@
-//! P3: no list but the lock's is fired, so none is made by hand, to be fired by
-//! its drop.
+//! P3: only the list of the lock is fired. A list made by hand would be fired by its
+//! drop.
 // error: E0624
 use reveille::protocol::{Bits, StateLock, WakerSlot};
 

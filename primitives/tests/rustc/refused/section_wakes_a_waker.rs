@@ -1,4 +1,4 @@
-//! P4: a section has no waker in its hands, only slots.
+//! P4: a section has no access to a waker, only to slots.
 // error: E0616
 use reveille::protocol::{Bits, StateLock, WakerSlot};
 

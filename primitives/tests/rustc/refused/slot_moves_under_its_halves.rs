@@ -1,4 +1,4 @@
-//! The halves point into the slot.
+//! The halves point into the slot, so it must not move.
 // error: E0505
 use reveille::oneshot::Slot;
 

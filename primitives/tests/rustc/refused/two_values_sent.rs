@@ -1,4 +1,4 @@
-//! One value.
+//! A channel is for one value.
 // error: E0382
 use reveille::oneshot;
 

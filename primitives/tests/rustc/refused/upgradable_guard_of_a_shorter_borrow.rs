@@ -1,5 +1,5 @@
-//! Through a guard that writes, or may come to, a value that lives too short could be
-//! put where one that lives longer is expected. A guard that only reads is covariant.
+//! A guard that writes, or can become one that does, could store a value that lives too
+//! short where one that lives longer is expected. A guard that only reads is covariant.
 // error: lifetime
 #[cfg(refused)]
 use reveille::RwLockUpgradableReadGuard as Guard;

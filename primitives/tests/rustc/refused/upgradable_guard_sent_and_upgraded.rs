@@ -1,5 +1,5 @@
-//! An upgradable guard can become a write guard: where it is sent to, the value can be
-//! taken out, and a guard of the standard library's mutex be dropped.
+//! An upgradable guard can become a write guard. On the thread that it is sent to, the
+//! value could be taken out, and a guard of the standard library's mutex be dropped.
 // error: E0277
 use std::sync::Mutex;
 use std::thread;

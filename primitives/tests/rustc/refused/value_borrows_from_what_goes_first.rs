@@ -1,5 +1,5 @@
-//! A receiver may drop the value when it is dropped, so what the value borrows
-//! has to be there then.
+//! A receiver that is dropped may drop the value, so what the value borrows must still
+//! exist then.
 // error: E0597
 use reveille::oneshot;
 

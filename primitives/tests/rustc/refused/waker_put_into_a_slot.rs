@@ -1,4 +1,4 @@
-//! P2: a waker gets into a slot by a poll's section alone.
+//! P2: only the section of a poll puts a waker into a slot.
 // error: E0423
 use std::task::Waker;
 

@@ -1,5 +1,6 @@
-//! A write guard can become a read guard: where it is sent to, the value is shared
-//! with readers elsewhere. A mutex's guard stays alone, and goes.
+//! A write guard can become a read guard. On the thread that it is sent to, the value
+//! would be shared with readers elsewhere. The guard of a mutex stays the only one, and
+//! may be sent.
 // error: E0277
 use std::cell::Cell;
 use std::thread;
