@@ -1,4 +1,4 @@
-//! A lock to be held across an `await`, under criterion.
+//! A lock that is held across an `await`, under criterion.
 
 mod harness;
 

@@ -1,4 +1,4 @@
-//! Sleeps that are given up, under criterion.
+//! Sleeps that are cancelled, under criterion.
 
 mod harness;
 

@@ -1,5 +1,5 @@
-//! Executors: what it costs to spawn a task and join it, to yield, to talk to
-//! another, and to block on a future, with one thread and with two.
+//! Executors: the cost of spawning and joining a task, of yielding, of passing a value to
+//! another task and back, and of blocking on a future, with one thread and with two.
 
 use std::future::{Future, poll_fn};
 use std::hint::black_box;
@@ -13,7 +13,7 @@ use reveille_executor::{LocalExecutor, ThreadPool};
 use crate::scene::RUNTIME;
 use crate::{Contender, Kind};
 
-/// The turns of every implementation at every operation.
+/// Returns the contenders of every operation.
 pub(crate) fn contenders() -> Vec<Contender> {
     let mut all = Vec::new();
     for (one, two, operation) in OPERATIONS {
@@ -38,7 +38,7 @@ pub(crate) fn contenders() -> Vec<Contender> {
     all
 }
 
-/// With one thread, and with two.
+/// The operations, with the names of their groups for one thread and for two.
 const OPERATIONS: [(&str, &str, Operation); 5] = [
     ("executor/join", "executor/join, two", Operation::Join),
     ("executor/many", "executor/many, two", Operation::Many),
@@ -106,7 +106,7 @@ enum Operation {
 }
 
 impl Operation {
-    /// The loop of this operation, made for one implementation.
+    /// Returns the loop of this operation for one implementation.
     fn of<E: Executor>(self) -> fn(u64) {
         match self {
             Self::Join => |iterations| E::run(join::<E>(iterations)),
@@ -117,35 +117,35 @@ impl Operation {
                 E::run(async move {
                     let (tx, rx) = oneshot::channel();
                     E::detach(chain::<E>(iterations, tx));
-                    rx.await.expect("the last of the chain sends");
+                    rx.await.expect("the last task of the chain sends");
                 });
             },
         }
     }
 }
 
-/// An executor, as the loops see it.
+/// An executor, as the loops use it.
 trait Executor: 'static {
-    /// Runs a task to its end.
+    /// Runs a task to completion.
     fn run(future: impl Future<Output = ()> + Send + 'static);
 
-    /// Spawns a task from within one.
+    /// Spawns a task from within a task.
     fn spawn(
         future: impl Future<Output = u64> + Send + 'static,
     ) -> impl Future<Output = u64> + Send + 'static;
 
-    /// As `spawn`, for nobody to join.
+    /// Spawns a task that is never joined.
     fn detach(future: impl Future<Output = ()> + Send + 'static);
 }
 
-/// Spawn; join.
+/// Spawns a task and joins it.
 async fn join<E: Executor>(iterations: u64) {
     for number in 0..iterations {
         assert_eq!(E::spawn(async move { number }).await, number);
     }
 }
 
-/// Spawn 10,000; join them.
+/// Spawns 10,000 tasks and joins them.
 async fn many<E: Executor>(iterations: u64) {
     let mut left = iterations;
     while left > 0 {
@@ -160,7 +160,7 @@ async fn many<E: Executor>(iterations: u64) {
     }
 }
 
-/// Go to the end of the queue.
+/// Goes to the back of the queue.
 async fn yields(iterations: u64) {
     for _ in 0..iterations {
         let mut yielded = false;
@@ -175,7 +175,7 @@ async fn yields(iterations: u64) {
     }
 }
 
-/// Spawn a task, to which a value is sent and which sends it back.
+/// Spawns a task that receives a value and sends it back.
 async fn ping_pong<E: Executor>(iterations: u64) {
     for number in 0..iterations {
         let ((ping, pinged), (pong, ponged)) = (oneshot::channel(), oneshot::channel());
@@ -188,7 +188,7 @@ async fn ping_pong<E: Executor>(iterations: u64) {
     }
 }
 
-/// Each task spawns the next.
+/// Spawns a chain of tasks, each by the one before.
 fn chain<E: Executor>(
     left: u64,
     end: oneshot::Sender<()>,
@@ -293,7 +293,7 @@ static SMOL_ONE: async_executor::StaticExecutor = async_executor::StaticExecutor
 
 impl Executor for SmolOne {
     fn run(future: impl Future<Output = ()> + Send + 'static) {
-        // Tests run side by side; what is measured does not.
+        // Tests run in parallel; measurements do not.
         static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
         let _turn = TURN.lock().unwrap();
         futures_lite::future::block_on(SMOL_ONE.run(SMOL_ONE.spawn(future)));

@@ -1,18 +1,17 @@
-//! Reveille's primitives beside their best-known peers.
+//! The primitives of `reveille` beside their best-known peers.
 //!
-//! What is measured stands once, in the table of [`contenders`], and is run in
-//! two ways:
+//! The table of [`contenders`] lists what is measured. It is run in two ways:
 //!
-//! - `cargo ratios` measures all of it in one process, in interleaved rounds,
-//!   and prints ratios and allocations;
-//! - `cargo bench --package reveille-benches` hands it to criterion, for one
-//!   contender's time in depth and against an earlier run of its own.
+//! - `cargo ratios` measures all of it in one process, in interleaved rounds, and prints
+//!   ratios and allocations.
+//! - `cargo bench --package reveille-benches` gives it to criterion, which shows the time
+//!   of one contender in depth, and compares it with an earlier run.
 //!
-//! The contenders of a group run the same generic loop, with the same value and
-//! the same waker; they differ only in the type that the loop is made for.
+//! The contenders of a group run the same generic loop, with the same value and the same
+//! waker. They differ only in the type that the loop is instantiated with.
 //!
-//! To add a primitive: a module with its loops and a `contenders` function, a
-//! line in [`contenders`] here, and a file in `benches/`.
+//! To add a primitive, add a module with its loops and a `contenders` function, a line in
+//! [`contenders`] here, and a file in `benches/`.
 
 mod executor;
 mod lock;
@@ -24,20 +23,20 @@ mod scene;
 mod semaphore;
 mod time;
 
-/// One implementation's turn at one operation.
+/// One implementation of one operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Contender {
-    /// The operation, as `primitive/operation`. All contenders of a group do
+    /// The name of the operation, as `primitive/operation`. All contenders of a group do
     /// the same work.
     pub group: &'static str,
-    /// Whose implementation it is.
+    /// The name of the implementation.
     pub name: &'static str,
-    /// How it counts.
+    /// How it counts in its group.
     pub kind: Kind,
-    /// Does the operation the given number of times.
+    /// Performs the operation as often as the number says.
     pub run: fn(u64),
-    /// Whether several threads take part. Its turns must then be long beside the
-    /// time that the system lets one thread run before another.
+    /// Whether several threads take part. The turns must then be long beside the time
+    /// that the system lets one thread run before another.
     pub threads: bool,
 }
 
@@ -63,16 +62,16 @@ impl Contender {
 /// How a contender counts in its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// One of Reveille's.
+    /// An implementation of Reveille.
     Reveille,
-    /// Somebody else's, to be level with.
+    /// An implementation of another crate, to be compared with.
     Peer,
-    /// A part of the work alone, as a measure of what the machine asks for it.
-    /// It competes with nobody.
+    /// A part of the work alone, as a measure of what the machine needs for it. It takes
+    /// no part in the comparison.
     Floor,
 }
 
-/// Every contender, those of a group one after another.
+/// Returns all contenders. Those of a group are adjacent.
 #[must_use]
 pub fn contenders() -> Vec<Contender> {
     [

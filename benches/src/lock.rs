@@ -1,5 +1,4 @@
-//! The lock alone, with nobody to contend for it: what every section of the
-//! protocol pays.
+//! The lock alone, without contention: the cost of every section of the protocol.
 
 use std::hint::black_box;
 use std::sync::Mutex;
@@ -9,8 +8,8 @@ use reveille::protocol::{Bits, StateLock};
 
 use crate::{Contender, Kind};
 
-/// One flag flipped under each lock. `update` flips it in the lock's own word,
-/// which no mutex can; `with` does what a mutex does.
+/// Flips one flag under each lock. `update` flips it in the word of the lock, which no
+/// mutex can do. `with` does what a mutex does.
 pub(crate) fn contenders() -> Vec<Contender> {
     let turn = |kind, name, run| Contender::new("lock", kind, name, run);
     vec![

@@ -1,5 +1,5 @@
-//! A lock to be held across an `await`: alone, handed over, contended by
-//! threads and by tasks, and left from the middle of a long queue.
+//! A lock that is held across an `await`: alone, handed over, contended by threads and by
+//! tasks, and with a waiter that leaves the middle of a long queue.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -13,7 +13,7 @@ use reveille::protocol::block_on;
 use crate::scene::{RUNTIME, in_scene, now, on_two_threads, poll};
 use crate::{Contender, Kind};
 
-/// The turns of every implementation at every operation.
+/// Returns the contenders of every operation.
 pub(crate) fn contenders() -> Vec<Contender> {
     let mut all = Vec::new();
     for (group, operation) in OPERATIONS {
@@ -77,7 +77,7 @@ enum Operation {
 }
 
 impl Operation {
-    /// The loop of this operation, made for one implementation.
+    /// Returns the loop of this operation for one implementation.
     fn of<M: Mutex>(self) -> fn(u64) {
         match self {
             Self::Alone => alone::<M>,
@@ -89,7 +89,7 @@ impl Operation {
     }
 }
 
-/// A mutex of a count, as the loops below see it.
+/// A mutex over a count, as the loops use it.
 trait Mutex: Send + Sync + 'static {
     type Guard<'a>: std::ops::DerefMut<Target = u64> + Send;
 
@@ -98,7 +98,7 @@ trait Mutex: Send + Sync + 'static {
     fn lock(&self) -> impl Future<Output = Self::Guard<'_>> + Send;
 }
 
-/// Lock; unlock.
+/// Locks, and unlocks.
 fn alone<M: Mutex>(iterations: u64) {
     let mutex = M::new();
     for _ in 0..iterations {
@@ -107,7 +107,7 @@ fn alone<M: Mutex>(iterations: u64) {
     assert_eq!(*now(mutex.lock()), iterations);
 }
 
-/// A wait; unlock, which hands over or wakes; lock by a poll.
+/// Waits; unlocks, which hands over or wakes; locks by a poll.
 fn handed<M: Mutex>(iterations: u64) {
     let mutex = M::new();
     let mut guard = Some(now(mutex.lock()));
@@ -117,12 +117,12 @@ fn handed<M: Mutex>(iterations: u64) {
         drop(guard.take());
         match poll(lock) {
             std::task::Poll::Ready(next) => guard = Some(next),
-            std::task::Poll::Pending => panic!("it has been let go"),
+            std::task::Poll::Pending => panic!("the mutex is not locked"),
         }
     }
 }
 
-/// Two threads, each of which locks and unlocks half of the times.
+/// Locks and unlocks on two threads, half of the times on each.
 fn threads<M: Mutex>(iterations: u64) {
     let mutex = Arc::new(M::new());
     let count = mutex.clone();
@@ -134,7 +134,7 @@ fn threads<M: Mutex>(iterations: u64) {
     assert!(*now(count.lock()) >= iterations);
 }
 
-/// Two workers and 32 tasks, each of which locks and unlocks its part.
+/// Locks and unlocks in 32 tasks on two workers.
 fn tasks<M: Mutex>(iterations: u64) {
     const TASKS: u64 = 32;
     let mutex = Arc::new(M::new());
@@ -156,7 +156,7 @@ fn tasks<M: Mutex>(iterations: u64) {
     assert!(*now(mutex.lock()) >= iterations);
 }
 
-/// A long queue before a mutex that is held for good.
+/// A long queue for a mutex that is never unlocked.
 struct Queue<M: Mutex> {
     mutex: &'static M,
     waits: VecDeque<Pin<Box<dyn Future<Output = M::Guard<'static>>>>>,
@@ -183,7 +183,7 @@ impl<M: Mutex> Default for Queue<M> {
     }
 }
 
-/// The middle one of 10,000 who wait gives up; another joins at the end.
+/// Drops the middle one of 10,000 waiters, and adds another at the end.
 fn cancelled<M: Mutex>(iterations: u64) {
     in_scene(|queue: &mut Queue<M>| {
         for _ in 0..iterations {
@@ -208,7 +208,7 @@ impl Mutex for Reveille {
     }
 }
 
-/// With a bound on overtaking of its own; 0 is first come, first served, as tokio's.
+/// A mutex with a given `max_barges`. With 0 it is first in, first out, as tokio's.
 struct Bound<const K: u16>(Reveille);
 
 impl<const K: u16> Mutex for Bound<K> {

@@ -1,4 +1,4 @@
-//! An event without a value: left as a permit, waited for, and for all.
+//! An event without a value: a stored permit, a wait, and a notification of all waits.
 
 use std::future::Future;
 use std::hint::black_box;
@@ -9,7 +9,7 @@ use reveille::backend::Local;
 use crate::scene::{Row, now, poll};
 use crate::{Contender, Kind};
 
-/// The turns of every implementation at every operation.
+/// Returns the contenders of every operation.
 pub(crate) fn contenders() -> Vec<Contender> {
     let mut all = Vec::new();
     for (group, operation) in OPERATIONS {
@@ -47,7 +47,7 @@ enum Operation {
 }
 
 impl Operation {
-    /// The loop of this operation, made for one implementation.
+    /// Returns the loop of this operation for one implementation.
     fn of<N: Notify>(self) -> fn(u64) {
         match self {
             Self::Permit => permit::<N>,
@@ -57,7 +57,7 @@ impl Operation {
     }
 }
 
-/// A place to wait for an event, as the loops below see it.
+/// A primitive to wait for an event, as the loops use it.
 trait Notify: 'static {
     fn new() -> Self;
 
@@ -68,7 +68,7 @@ trait Notify: 'static {
     fn notified(&self) -> impl Future;
 }
 
-/// Notify; a wait that goes on at once.
+/// Notifies, and waits, which completes at once.
 fn permit<N: Notify>(iterations: u64) {
     let notify = N::new();
     for _ in 0..iterations {
@@ -77,7 +77,7 @@ fn permit<N: Notify>(iterations: u64) {
     }
 }
 
-/// A wait; notify, which wakes; the wait goes on.
+/// Waits; notifies, which wakes; completes the wait.
 fn pending<N: Notify>(iterations: u64) {
     let notify = N::new();
     for _ in 0..iterations {
@@ -88,8 +88,8 @@ fn pending<N: Notify>(iterations: u64) {
     }
 }
 
-/// Up to 4,096 waits; one notification of all; the waits go on. What is counted
-/// is waits.
+/// Begins up to 4,096 waits, notifies all, and completes the waits. Each wait counts as
+/// an iteration.
 fn broadcast<N: Notify>(mut iterations: u64) {
     let notify = N::new();
     while iterations > 0 {

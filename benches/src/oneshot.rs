@@ -1,6 +1,5 @@
-//! One value from one task to another, all of it on one thread: what the
-//! primitive itself costs, without what a processor asks for moving a cache
-//! line.
+//! One value from one task to another on the same thread. This is the cost of the
+//! primitive itself, without that of moving cache lines between processors.
 
 use std::future::Future;
 use std::hint::black_box;
@@ -16,7 +15,7 @@ use crate::{Contender, Kind};
 
 const VALUE: u64 = 7;
 
-/// The turns of every implementation at every operation.
+/// Returns the contenders of every operation.
 pub(crate) fn contenders() -> Vec<Contender> {
     let mut all = Vec::new();
     for (group, operation) in OPERATIONS {
@@ -53,7 +52,7 @@ enum Operation {
 }
 
 impl Operation {
-    /// The loop of this operation, made for one implementation.
+    /// Returns the loop of this operation for one implementation.
     fn of<C: Oneshot>(self) -> fn(u64) {
         match self {
             Self::Ready => ready::<C>,
@@ -65,7 +64,7 @@ impl Operation {
     }
 }
 
-/// A oneshot channel, as the loops below see it.
+/// A oneshot channel, as the loops use it.
 trait Oneshot {
     /// What the caller keeps from one channel to the next.
     type Place: Default;
@@ -73,17 +72,17 @@ trait Oneshot {
     type Sender<'a>;
     /// The receiving half.
     type Receiver<'a>: Future<Output = Result<u64, Self::Error>> + Unpin;
-    /// The answer where no value will come.
+    /// The error if no value will come.
     type Error;
 
-    /// Makes a channel.
+    /// Creates a channel.
     fn channel(place: &mut Self::Place) -> (Self::Sender<'_>, Self::Receiver<'_>);
 
-    /// Sends the value, and says whether it was taken.
+    /// Sends the value. Returns whether it was accepted.
     fn send(tx: Self::Sender<'_>, value: u64) -> bool;
 }
 
-/// Channel; send; receive by a poll.
+/// Creates a channel, sends, and receives by a poll.
 fn ready<C: Oneshot>(iterations: u64) {
     let mut place = C::Place::default();
     let mut cx = Context::from_waker(Waker::noop());
@@ -98,8 +97,8 @@ fn ready<C: Oneshot>(iterations: u64) {
     }
 }
 
-/// Channel; polls that have to wait, as those of a `select` do, all with the
-/// same waker; send, which wakes; receive by a poll.
+/// Creates a channel; polls it while it is empty, all with the same waker, as `select`
+/// does; sends, which wakes; receives by a poll.
 fn pending<C: Oneshot, const POLLS: usize>(iterations: u64) {
     let mut place = C::Place::default();
     let mut cx = Context::from_waker(Waker::noop());
@@ -117,7 +116,7 @@ fn pending<C: Oneshot, const POLLS: usize>(iterations: u64) {
     }
 }
 
-/// Channel; both halves dropped unused.
+/// Creates a channel, and drops both halves unused.
 fn dropped<C: Oneshot>(iterations: u64) {
     let mut place = C::Place::default();
     for _ in 0..iterations {
@@ -128,7 +127,7 @@ fn dropped<C: Oneshot>(iterations: u64) {
     }
 }
 
-/// Channel; the receiver dropped; a send that is refused.
+/// Creates a channel, drops the receiver, and sends a value that is refused.
 fn refused<C: Oneshot>(iterations: u64) {
     let mut place = C::Place::default();
     for _ in 0..iterations {
@@ -139,7 +138,7 @@ fn refused<C: Oneshot>(iterations: u64) {
     }
 }
 
-/// The allocation of a channel, and nothing else.
+/// Allocates and frees the memory of a channel.
 fn allocate(iterations: u64) {
     for _ in 0..iterations {
         drop(black_box(Box::new(MaybeUninit::<Slot<u64>>::uninit())));
@@ -231,7 +230,7 @@ impl Oneshot for Futures {
     }
 }
 
-/// The crate of that name.
+/// The crate `oneshot`.
 struct OneshotCrate;
 
 impl Oneshot for OneshotCrate {

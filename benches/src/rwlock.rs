@@ -1,4 +1,4 @@
-//! A lock for many readers or one writer, with nobody to contend for it.
+//! A lock for many readers or one writer, without contention.
 
 use std::future::Future;
 use std::hint::black_box;
@@ -8,7 +8,7 @@ use reveille::backend::Local;
 use crate::scene::now;
 use crate::{Contender, Kind};
 
-/// The turns of every implementation at every operation.
+/// Returns the contenders of every operation.
 pub(crate) fn contenders() -> Vec<Contender> {
     let mut all = Vec::new();
     for (group, writes) in [("rwlock/read", false), ("rwlock/write", true)] {
@@ -54,7 +54,7 @@ pub(crate) fn contenders() -> Vec<Contender> {
     all
 }
 
-/// A lock of a count, as the loops below see it.
+/// A lock over a count, as the loops use it.
 trait RwLock: 'static {
     fn new() -> Self;
 
@@ -63,7 +63,7 @@ trait RwLock: 'static {
     fn write(&self) -> impl Future<Output: std::ops::DerefMut<Target = u64>>;
 }
 
-/// Lock for reading; unlock.
+/// Locks for reading, and unlocks.
 fn read<L: RwLock>(iterations: u64) {
     let lock = L::new();
     for _ in 0..iterations {
@@ -71,7 +71,7 @@ fn read<L: RwLock>(iterations: u64) {
     }
 }
 
-/// Lock for writing; unlock.
+/// Locks for writing, and unlocks.
 fn write<L: RwLock>(iterations: u64) {
     let lock = L::new();
     for _ in 0..iterations {

@@ -1,5 +1,5 @@
-//! What the loops share: polling once, scenes that are set up once, and two
-//! threads that are there already.
+//! What the loops share: polling once, scenes that are set up once, and two threads that
+//! already run.
 
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
@@ -18,11 +18,11 @@ pub(crate) fn poll<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
 pub(crate) fn now<F: Future>(future: F) -> F::Output {
     match poll(pin!(future)) {
         Poll::Ready(output) => output,
-        Poll::Pending => panic!("there is nothing to wait for"),
+        Poll::Pending => panic!("the future has to wait"),
     }
 }
 
-/// Futures beside one another, as those of a `join` are: without a box for each.
+/// Futures side by side, as those of a `join` are: without a box for each.
 pub(crate) struct Row<F>(Box<[F]>);
 
 impl<F: Future> Row<F> {
@@ -33,8 +33,8 @@ impl<F: Future> Row<F> {
     #[allow(unsafe_code, reason = "a slice cannot be pinned otherwise")]
     pub(crate) fn each(&mut self, mut f: impl FnMut(Pin<&mut F>)) {
         for future in &mut self.0 {
-            // SAFETY: the slice is given out nowhere else, so no future in it
-            // moves before it is dropped.
+            // SAFETY: nothing else gives out the slice, so no future in it moves before
+            // it is dropped.
             f(unsafe { Pin::new_unchecked(future) });
         }
     }
@@ -44,11 +44,13 @@ thread_local! {
     static SCENES: RefCell<HashMap<TypeId, Box<dyn Any>>> = RefCell::default();
 }
 
-/// Runs a loop in a scene that is costly to set up, and is kept for the next.
+/// Runs a loop in a scene that is costly to set up. The scene is kept for the next call.
 pub(crate) fn in_scene<S: Default + 'static>(run: impl FnOnce(&mut S)) {
     let scene = SCENES.with_borrow_mut(|scenes| scenes.remove(&TypeId::of::<S>()));
     let mut scene = scene.unwrap_or_else(|| Box::<S>::default());
-    run(scene.downcast_mut().expect("it is kept by its type"));
+    run(scene
+        .downcast_mut()
+        .expect("a scene is stored under its type"));
     SCENES.with_borrow_mut(|scenes| scenes.insert(TypeId::of::<S>(), scene));
 }
 
@@ -69,7 +71,7 @@ static SECOND: LazyLock<&'static Second> = LazyLock::new(|| {
         loop {
             second.gate.wait();
             let job = second.job.lock().unwrap().clone();
-            job.expect("it was put there before the gate opened")();
+            job.expect("the job is stored before the gate opens")();
             second.gate.wait();
         }
     });
@@ -78,7 +80,7 @@ static SECOND: LazyLock<&'static Second> = LazyLock::new(|| {
 
 /// Does the same on two threads at once.
 pub(crate) fn on_two_threads(job: impl Fn() + Send + Sync + 'static) {
-    // One user at a time: tests run side by side.
+    // One user at a time, because tests run in parallel.
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap();
     let job: Job = Arc::new(job);
@@ -89,10 +91,10 @@ pub(crate) fn on_two_threads(job: impl Fn() + Send + Sync + 'static) {
     *SECOND.job.lock().unwrap() = None;
 }
 
-/// tokio's runtime with two workers.
+/// A runtime of tokio with two workers.
 pub(crate) static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .build()
-        .expect("threads can be started")
+        .expect("tokio starts")
 });

@@ -1,4 +1,4 @@
-//! Permits to be acquired and given back.
+//! Permits that are acquired and released.
 
 use std::future::Future;
 use std::hint::black_box;
@@ -10,7 +10,7 @@ use reveille::backend::Local;
 use crate::scene::{now, poll};
 use crate::{Contender, Kind};
 
-/// The turns of every implementation at every operation.
+/// Returns the contenders of every operation.
 pub(crate) fn contenders() -> Vec<Contender> {
     let mut all = Vec::new();
     for (group, handed) in [("semaphore/alone", false), ("semaphore/handed", true)] {
@@ -61,7 +61,7 @@ pub(crate) fn contenders() -> Vec<Contender> {
     all
 }
 
-/// A semaphore of one permit, as the loops below see it.
+/// A semaphore of one permit, as the loops use it.
 trait Semaphore: 'static {
     type Permit<'a>;
 
@@ -70,7 +70,7 @@ trait Semaphore: 'static {
     fn acquire(&self) -> impl Future<Output = Self::Permit<'_>>;
 }
 
-/// Acquire; release.
+/// Acquires, and releases.
 fn alone<S: Semaphore>(iterations: u64) {
     let semaphore = S::new();
     for _ in 0..iterations {
@@ -78,7 +78,7 @@ fn alone<S: Semaphore>(iterations: u64) {
     }
 }
 
-/// A wait; release, which hands over or wakes; acquire by a poll.
+/// Waits; releases, which hands over or wakes; acquires by a poll.
 fn handed<S: Semaphore>(iterations: u64) {
     let semaphore = S::new();
     let mut permit = Some(now(semaphore.acquire()));
@@ -88,7 +88,7 @@ fn handed<S: Semaphore>(iterations: u64) {
         drop(permit.take());
         match poll(acquire) {
             Poll::Ready(next) => permit = Some(next),
-            Poll::Pending => panic!("it has been released"),
+            Poll::Pending => panic!("the permit is not acquired"),
         }
     }
 }
@@ -101,7 +101,7 @@ impl Semaphore for reveille::Semaphore {
     }
 
     async fn acquire(&self) -> Self::Permit<'_> {
-        self.acquire().await.expect("it is never closed")
+        self.acquire().await.expect("the semaphore is never closed")
     }
 }
 
@@ -113,7 +113,7 @@ impl Semaphore for reveille::Semaphore<Local> {
     }
 
     async fn acquire(&self) -> Self::Permit<'_> {
-        self.acquire().await.expect("it is never closed")
+        self.acquire().await.expect("the semaphore is never closed")
     }
 }
 
@@ -125,7 +125,7 @@ impl Semaphore for tokio::sync::Semaphore {
     }
 
     async fn acquire(&self) -> Self::Permit<'_> {
-        self.acquire().await.expect("it is never closed")
+        self.acquire().await.expect("the semaphore is never closed")
     }
 }
 

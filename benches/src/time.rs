@@ -1,9 +1,9 @@
-//! A sleep that is given up before its time, which is what becomes of nearly every
-//! timeout: made, polled once, dropped. Among none, and among up to a million that
-//! go on waiting meanwhile, on the real clock.
+//! A sleep that is cancelled before its deadline, as those of nearly all timeouts are. It
+//! is created, polled once, and dropped, on the real clock, beside up to a million others
+//! that wait.
 //!
-//! `cargo run --profile bench -p reveille-benches --bin timers` measures what does
-//! not fit a loop: firing, memory, and lateness.
+//! `cargo run --profile bench -p reveille-benches --bin timers` measures what does not
+//! fit a loop: firing, memory, and lateness.
 
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 
 use crate::{Contender, Kind};
 
-/// The turns of every implementation, among so many others.
+/// Returns the contenders, beside different numbers of other sleeps.
 pub(crate) fn contenders() -> Vec<Contender> {
     let mut all = among::<0>("time/cancelled among 0");
     all.extend(among::<1_000>("time/cancelled among 1000"));
@@ -50,16 +50,16 @@ fn among<const N: usize>(group: &'static str) -> Vec<Contender> {
     ]
 }
 
-/// Timers of some implementation, with others that wait.
+/// Timers of an implementation, with others that wait.
 trait Timed: 'static {
-    /// With so many others.
+    /// Creates timers with `others` sleeps that wait.
     fn among(others: usize) -> Self;
 
-    /// Makes one, polls it, and gives it up.
+    /// Creates a sleep, polls it, and drops it.
     fn cancelled(&mut self, duration: Duration);
 }
 
-/// Between ten seconds and an hour, scattered: an LCG of Knuth's.
+/// Returns a duration between ten seconds and an hour, by an LCG of Knuth.
 fn duration(seed: &mut u64) -> Duration {
     *seed = seed
         .wrapping_mul(6_364_136_223_846_793_005)
@@ -73,7 +73,7 @@ fn durations(count: usize) -> impl Iterator<Item = Duration> {
 }
 
 thread_local! {
-    /// What takes long to make is made once.
+    /// Timers that take long to create, each created once.
     static MADE: RefCell<HashMap<(TypeId, usize), Box<dyn Any>>> = RefCell::default();
 }
 
@@ -81,7 +81,9 @@ fn cancelled<T: Timed, const N: usize>(iterations: u64) {
     let key = (TypeId::of::<T>(), N);
     let made = MADE.with_borrow_mut(|made| made.remove(&key));
     let mut timed = made.unwrap_or_else(|| Box::new(T::among(N)));
-    let all = timed.downcast_mut::<T>().expect("it is of its key");
+    let all = timed
+        .downcast_mut::<T>()
+        .expect("timers are stored under their type");
     let mut seed = iterations;
     for _ in 0..iterations {
         all.cancelled(duration(&mut seed));
@@ -89,7 +91,8 @@ fn cancelled<T: Timed, const N: usize>(iterations: u64) {
     MADE.with_borrow_mut(|made| made.insert(key, timed));
 }
 
-/// A new sleep's deadline is one; what a first poll compares it with, another.
+/// Reads the clock twice: for the deadline of a new sleep, and for the comparison of its
+/// first poll.
 fn clock_reads(iterations: u64) {
     for _ in 0..iterations {
         std::hint::black_box((std::time::Instant::now(), std::time::Instant::now()));
@@ -122,7 +125,7 @@ impl Timed for Ours {
     }
 }
 
-/// Those of the process, which a thread drives.
+/// The timers of the process, which a thread drives.
 struct Ambient(#[allow(dead_code, reason = "they wait")] Vec<Sleep>);
 
 impl Timed for Ambient {
@@ -204,7 +207,7 @@ impl Timed for TokioQueue {
     }
 }
 
-/// Without a lock: for one thread.
+/// A service without a lock, for one thread.
 struct Intrusive {
     service: &'static LocalTimerService,
 }

@@ -1,5 +1,5 @@
-//! A future that is dropped frees what it holds, and what follows its `await`
-//! never runs.
+//! Dropping a future drops the values that it holds. The code after its `await` never
+//! runs.
 
 #![forbid(unsafe_code)]
 

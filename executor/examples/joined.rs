@@ -1,5 +1,5 @@
-//! Two waits side by side take the time of one, one after the other that of
-//! both; in virtual time, so neither takes any.
+//! Two waits side by side take the time of one. One after the other, they take the time
+//! of both. In virtual time, neither takes any real time.
 
 #![forbid(unsafe_code)]
 
@@ -24,7 +24,7 @@ fn main() {
         (joined, start.elapsed())
     });
     println!("joined: {joined:?}, in sequence: {in_sequence:?}");
-    println!("and on the wall: {:?}", begun.elapsed());
+    println!("real time: {:?}", begun.elapsed());
     assert_eq!((joined, in_sequence), (SECOND, 2 * SECOND));
 }
 

@@ -1,4 +1,4 @@
-//! An `async fn` that is called has not begun: its first poll begins it.
+//! Calling an `async fn` does not run it. Its first poll does.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! A pinned handle moves; its future does not.
+//! A handle to a pinned future moves; the future does not.
 
 #![forbid(unsafe_code)]
 
@@ -39,7 +39,7 @@ fn main() {
     let places = places.borrow();
     println!("the handle moved from {before:#x} to {after:#x}");
     println!(
-        "what its future holds was at {:#x} at both polls",
+        "the local in its future was at {:#x} at both polls",
         places[0]
     );
     assert_ne!(after, before);

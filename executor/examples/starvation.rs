@@ -1,5 +1,5 @@
-//! A call that blocks starves the neighbours of its task; it is reported, and
-//! `spawn_blocking` cures it.
+//! A blocking call starves the other tasks of its worker. The executor reports it, and
+//! `spawn_blocking` avoids it.
 
 #![forbid(unsafe_code)]
 
@@ -42,7 +42,7 @@ fn main() {
         thread::sleep(LONG);
     });
     let starved = waited(blocks, begun);
-    println!("beside a call that blocks, its neighbour waited {starved:?}");
+    println!("beside a blocking call, another task waited {starved:?}");
     assert!(starved >= LONG / 2);
 
     let (begins, begun) = oneshot::channel();
@@ -54,11 +54,11 @@ fn main() {
         call.await.unwrap();
     });
     let spared = waited(cured, begun);
-    println!("beside one that is sent to the threads for it, {spared:?}");
+    println!("beside a call by spawn_blocking, it waited {spared:?}");
     assert!(spared < LONG * 10);
 
     let reports = reports.lock().unwrap();
-    println!("reported for their long polls: {reports:?}");
+    println!("tasks with long polls: {reports:?}");
     assert_eq!(*reports, ["blocks"]);
 }
 

@@ -1,4 +1,4 @@
-//! An `async fn` is a state machine: one written by hand beside the compiler's.
+//! An `async fn` is a state machine. One is written by hand, beside the compiler's.
 
 #![forbid(unsafe_code)]
 
@@ -8,13 +8,13 @@ use std::task::{Context, Poll, Waker};
 
 use reveille::oneshot::{self, Receiver};
 
-/// The sum of two numbers that are waited for.
+/// Returns the sum of two numbers that it waits for.
 async fn sum(first: Receiver<u32>, second: Receiver<u32>) -> u32 {
     let first = first.await.unwrap();
     first + second.await.unwrap()
 }
 
-/// The same by hand: a state for each `await`, and what lives across it.
+/// The same by hand, with a variant for each `await` and the values that live across it.
 enum Sum {
     First(Receiver<u32>, Receiver<u32>),
     Second(u32, Receiver<u32>),
@@ -33,7 +33,7 @@ impl Future for Sum {
                     };
                     let before = std::mem::replace(&mut *self, Self::Done);
                     let Self::First(_, second) = before else {
-                        unreachable!("it was matched above");
+                        unreachable!("the variant was matched above");
                     };
                     *self = Self::Second(first.unwrap(), second);
                 }
@@ -55,7 +55,8 @@ fn poll<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// What each poll answers, while the numbers come one after the other.
+/// Returns the result of each poll while the numbers come one after the other, and the
+/// size of the future.
 fn polls<F: Future<Output = u32>>(
     make: impl FnOnce(Receiver<u32>, Receiver<u32>) -> F,
 ) -> (Vec<Poll<u32>>, usize) {

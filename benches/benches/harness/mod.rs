@@ -1,4 +1,4 @@
-//! The table of contenders under criterion.
+//! Runs the table of contenders under criterion.
 
 use std::time::Instant;
 

@@ -1,12 +1,12 @@
-//! What of timers does not fit a loop: how long firing takes, what a pending sleep
-//! takes of memory, and how late sleeps are by granularity, at what cost.
+//! Measures what does not fit a loop: how long firing takes, the memory of a pending
+//! sleep, and how late sleeps are by granularity, at which cost.
 //!
 //! ```sh
 //! cargo run --profile bench -p reveille-benches --bin timers
 //! ```
 //!
-//! All of it is on the real clock, implementations one after another in each of a
-//! few rounds, and what is printed is the median.
+//! It uses the real clock. The implementations run one after another in each of a few
+//! rounds. The medians are printed.
 
 #![allow(
     unsafe_code,
@@ -27,10 +27,10 @@ use comfy_table::{Table, presets};
 use reveille::backend::Native;
 use reveille::time::{DelayQueue, RealClock, Timers};
 
-/// How many timers are due at a time.
+/// The number of timers that are due at a time.
 const DUE: usize = 100_000;
-/// By how much their deadlines are scattered: not at all, or over as many ticks as
-/// it takes for each to have its own place.
+/// The range of their deadlines: none, or as many ticks as it takes for each timer to
+/// have its own slot.
 const SPREADS: [Duration; 2] = [Duration::ZERO, Duration::from_millis(40)];
 const ROUNDS: usize = 15;
 
@@ -46,11 +46,11 @@ impl Live {
     }
 }
 
-// SAFETY: all of it is the system's allocator; counting touches an atomic.
+// SAFETY: all calls go to the system's allocator. Counting accesses an atomic.
 unsafe impl GlobalAlloc for Live {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.0.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promises are the ones asked for.
+        // SAFETY: the caller keeps the contract, which is the same for `System`.
         unsafe { System.alloc(layout) }
     }
 
@@ -63,13 +63,15 @@ unsafe impl GlobalAlloc for Live {
 
 fn main() {
     println!("{}", firing());
-    println!("{DUE} timers, made in no order of deadlines: the driver's turn, when all are due.\n");
+    println!(
+        "{DUE} timers, created in no order of deadlines: the driver's turn when all are due.\n"
+    );
     println!("{}", memory());
-    println!("Bytes a sleep that is pending, of so many. Inline is what its owner keeps.\n");
+    println!("Bytes per pending sleep. Inline is what the owner of a sleep stores.\n");
     println!("{}", lateness());
     println!(
-        "Sleeps of 1 to 2 ms on 200 tasks at a time, driven by a thread: how much later than \
-         their\ndeadlines they fire, and processor time of the whole, a sleep."
+        "Sleeps of 1 to 2 ms on 200 tasks at a time, driven by a thread: how late they fire, \
+         and\nthe processor time of the process per sleep."
     );
 }
 
@@ -80,7 +82,7 @@ fn table<const N: usize>(header: [&str; N]) -> Table {
     table
 }
 
-/// In ascending order, the middle one.
+/// Returns the middle sample in ascending order.
 fn median(mut samples: Vec<f64>) -> f64 {
     samples.sort_by(f64::total_cmp);
     samples[samples.len() / 2]
@@ -97,13 +99,13 @@ fn delays(spread: Duration) -> impl Iterator<Item = Duration> {
     (0..DUE).map(move |_| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let after = (u128::from(seed >> 33) * spread.as_nanos()) >> 31;
-        // The first of them not before the last has been made.
+        // The first timer is not due before the last has been created.
         let due = Duration::from_millis(60) + Duration::from_nanos(after as u64);
         due.saturating_sub(start.elapsed())
     })
 }
 
-/// Waits until all are due, and times the turn.
+/// Waits until all timers are due, and returns the nanoseconds of the turn per timer.
 fn timed(fire: impl FnOnce()) -> f64 {
     thread::sleep(Duration::from_millis(110));
     let start = Instant::now();
@@ -133,7 +135,7 @@ fn fire_tokio(spread: Duration) -> f64 {
         .collect();
     sleeps.iter_mut().for_each(|sleep| waits(sleep.as_mut()));
     drop(entered);
-    // Yielding, the task runs again when the driver has had its turn.
+    // The task yields, and runs again after the turn of the driver.
     let took = timed(|| runtime.block_on(tokio::task::yield_now()));
     assert!(sleeps.iter().all(|sleep| sleep.is_elapsed()));
     took
@@ -156,7 +158,7 @@ fn fire_tokio_queue(spread: Duration) -> f64 {
     let mut queue = tokio_util::time::DelayQueue::new();
     delays(spread).for_each(|delay| _ = queue.insert(7u64, delay));
     let mut cx = Context::from_waker(Waker::noop());
-    // A first poll, so that it has a sleep, which the turn of the driver fires.
+    // The first poll creates the sleep, which the turn of the driver fires.
     assert!(queue.poll_expired(&mut cx).is_pending());
     timed(|| {
         let mut left = DUE;
@@ -181,11 +183,15 @@ fn fire_intrusive(spread: Duration) -> f64 {
     timed(|| service.check_expirations())
 }
 
-/// Fires timers so scattered, and answers the nanoseconds that each took.
+/// Fires timers with deadlines in a range, and returns the nanoseconds per timer.
 type Fire = fn(Duration) -> f64;
 
 fn firing() -> Table {
-    let mut table = table(["firing, ns a timer", "all at once", "scattered over 40 ms"]);
+    let mut table = table([
+        "firing, ns per timer",
+        "all at once",
+        "scattered over 40 ms",
+    ]);
     let contenders: [(&str, Fire); 5] = [
         ("reveille", fire_ours),
         ("tokio", fire_tokio),
@@ -208,8 +214,8 @@ fn firing() -> Table {
     table
 }
 
-/// The bytes that so many pending sleeps have on the heap, each, beside what their
-/// owner keeps of them in a vector.
+/// Returns the bytes per sleep that `count` pending sleeps have on the heap. The vector
+/// in which their owner stores them does not count.
 fn heap<S>(count: usize, sleep: impl Fn() -> S, poll: impl Fn(&mut S)) -> f64 {
     let mut sleeps = Vec::with_capacity(count);
     let before = ALLOCATOR.bytes();
@@ -272,13 +278,13 @@ fn memory() -> Table {
     table
 }
 
-/// Processor time of this process, threads that have ended among them, by hundredths
-/// of a second.
+/// Returns the processor time of this process, including threads that have ended, in
+/// steps of a hundredth of a second.
 fn processor() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The name of the program, in brackets, may contain anything.
     let fields = stat.rsplit(')').next().unwrap_or_default().split(' ');
-    // Of the numbers after it, user and system time are the 12th and the 13th.
+    // The 12th and 13th numbers after the name are user and system time.
     let ticks: u64 = fields
         .skip(12)
         .take(2)
@@ -287,7 +293,7 @@ fn processor() -> Duration {
     Duration::from_millis(ticks * 10)
 }
 
-/// A task of the thread that polls, which is told which of them to poll.
+/// A task of the thread that polls. Its waker tells the thread which task to poll.
 struct Task {
     number: usize,
     woken: Arc<Mutex<Vec<usize>>>,
@@ -306,9 +312,9 @@ fn lateness() -> Table {
     const SLEEPS: usize = 200_000;
     let mut table = table([
         "granularity",
-        "median late",
-        "99 of 100",
-        "µs of processor a sleep",
+        "median delay",
+        "99th percentile",
+        "µs of processor per sleep",
     ]);
     for shift in [10, 12, 14, 16, 17, 18, 20] {
         let granularity = Duration::from_nanos(1 << shift);

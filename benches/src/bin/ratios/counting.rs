@@ -1,4 +1,4 @@
-//! An allocator that counts, so that a contender's allocations stand beside its
+//! An allocator that counts, so that the table shows a contender's allocations beside its
 //! time.
 
 #![allow(
@@ -16,15 +16,15 @@ static ALLOCATOR: Counting = Counting {
     bytes: AtomicU64::new(0),
 };
 
-/// The system's allocator, counted where asked for. While contenders are timed
-/// it is not, and they pay a load and a branch that all of them pay.
+/// The system's allocator. It counts only on demand, and not while contenders are timed.
+/// They all pay for the same load and branch.
 struct Counting {
     on: AtomicBool,
     allocations: AtomicU64,
     bytes: AtomicU64,
 }
 
-/// What was allocated, whether or not it was freed again.
+/// The allocations of a run, including those that it freed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Allocated {
     pub(crate) allocations: u64,
@@ -54,13 +54,13 @@ impl Counting {
     }
 }
 
-// SAFETY: all of it is the system's allocator; counting touches three atomics
-// and does not allocate.
+// SAFETY: all calls go to the system's allocator. Counting accesses three atomics, and
+// does not allocate.
 unsafe impl GlobalAlloc for Counting {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.count(layout.size());
-        // SAFETY: the caller's promises are the ones asked for.
+        // SAFETY: the caller keeps the contract, which is the same for `System`.
         unsafe { System.alloc(layout) }
     }
 

@@ -1,9 +1,9 @@
-//! `cargo ratios`: every contender in one run, as ratios to the fastest.
+//! `cargo ratios`: measures every contender in one run, as ratios to the fastest.
 //!
-//! On a shared machine a time says little and drifts; two times taken at the
-//! same moment still compare. So the contenders of a group take turns in many
-//! short rounds, a ratio is taken within each round, and the median over the
-//! rounds is what is printed.
+//! On a shared machine, times drift, and a time alone says little. Two times that are
+//! taken at the same moment still compare. So the contenders of a group take turns in
+//! many short rounds. A ratio is computed within each round, and the median over the
+//! rounds is printed.
 
 mod counting;
 
@@ -22,11 +22,11 @@ struct Options {
     /// Only groups whose name contains this (`oneshot`, `oneshot/ready`, ...).
     group: Option<String>,
 
-    /// How many turns each contender takes; a tenth of them where threads meet.
+    /// How many turns each contender takes. With several threads it is a tenth of that.
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
 
-    /// How long one turn is, in microseconds; 200 times that where threads meet.
+    /// How long a turn is, in microseconds. With several threads it is 200 times that.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     turn: u32,
 }
@@ -46,7 +46,10 @@ fn main() {
     if entrants.is_empty() {
         let mut groups: Vec<_> = contenders().iter().map(|one| one.group).collect();
         groups.dedup();
-        eprintln!("no such group; there are: {}", groups.join(", "));
+        eprintln!(
+            "no group has this in its name; the groups are: {}",
+            groups.join(", ")
+        );
         std::process::exit(2);
     }
     for group in entrants.chunk_by_mut(Entrant::same_group) {
@@ -58,10 +61,10 @@ fn main() {
     }
     println!("{}", table(&entrants));
     println!(
-        "Medians of {} interleaved rounds of {} µs; where threads meet, of {} of {} µs. A ratio \
+        "Medians of {} interleaved rounds of {} µs; with several threads, of {} of {} µs. A ratio \
          is a contender's time\nover that of the fastest in the same round; ± is half the range \
-         of its middle half. Rows in brackets are a part\nof the work alone, and compete with \
-         nobody.",
+         of its middle half. Rows in brackets are a part\nof the work alone, and take no part in \
+         the comparison.",
         options.rounds,
         options.turn,
         options.rounds.div_ceil(ROUNDS_WHERE_THREADS_MEET),
@@ -69,11 +72,11 @@ fn main() {
     );
 }
 
-/// One round in so many.
+/// The divisor of the number of rounds, if a contender has several threads.
 const ROUNDS_WHERE_THREADS_MEET: u32 = 10;
 
-/// In a turn of 100 µs one thread is through before the other has begun, and in one
-/// of some milliseconds the system may have both on one core still.
+/// In a turn of 100 µs, one thread ends before the other has begun. In a turn of some
+/// milliseconds, the system may still run both on one core.
 const TURN_WHERE_THREADS_MEET: u32 = 200;
 
 impl Options {
@@ -93,25 +96,25 @@ impl Options {
     }
 }
 
-/// A contender, and what has been measured of it.
+/// A contender, and its measurements.
 struct Entrant {
     contender: Contender,
-    /// How many operations make up a turn.
+    /// The number of operations in a turn.
     iterations: u64,
-    /// Nanoseconds an operation, a sample for each round.
+    /// Nanoseconds per operation, with a sample for each round.
     samples: Vec<f64>,
-    /// What `iterations` operations allocate.
+    /// The allocations of `iterations` operations.
     allocated: Allocated,
 }
 
 impl Entrant {
-    /// Finds out how many operations fill a turn, and what they allocate.
+    /// Measures how many operations fill a turn, and what they allocate.
     fn new(contender: Contender, turn: Duration) -> Self {
         let mut iterations = 64;
         while time(contender.run, iterations) < turn {
             iterations *= 2;
         }
-        // The last doubling has warmed the contender up: now exactly.
+        // The last doubling has warmed the contender up. This time counts.
         let elapsed = time(contender.run, iterations);
         let fitting = iterations as f64 * turn.as_secs_f64() / elapsed.as_secs_f64();
         let iterations = (fitting as u64).max(1);
@@ -133,7 +136,7 @@ impl Entrant {
             .push(elapsed.as_nanos() as f64 / self.iterations as f64);
     }
 
-    /// The quartiles of this entrant's time over another's, round by round.
+    /// Returns the quartiles of the ratios of this entrant's time to another's, by round.
     fn ratio_to(&self, other: &Self) -> Quartiles {
         Quartiles::of(
             self.samples
@@ -157,7 +160,7 @@ struct Quartiles {
 }
 
 impl Quartiles {
-    /// Of at least one value.
+    /// Returns the quartiles of `values`, of which there must be at least one.
     fn of(values: impl Iterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.collect();
         values.sort_by(f64::total_cmp);
@@ -196,15 +199,15 @@ fn table(entrants: &[Entrant]) -> Table {
     table
 }
 
-/// The fastest entrant of some kinds, by ratios to one and the same entrant: a
-/// machine that drifted between two speeds has no one time to compare.
+/// Returns the fastest entrant of some kinds, by ratios to one and the same entrant. The
+/// times themselves do not compare, because the machine may have changed its speed.
 fn fastest(group: &[Entrant], counts: impl Fn(Kind) -> bool) -> &Entrant {
     let ratio = |entrant: &Entrant| entrant.ratio_to(&group[0]).median;
     group
         .iter()
         .filter(|entrant| counts(entrant.contender.kind))
         .min_by(|a, b| ratio(a).total_cmp(&ratio(b)))
-        .expect("every group has a contender of each side (see the tests of the library)")
+        .expect("the tests of the library check that every group has both sides")
 }
 
 fn row(entrant: &Entrant, fastest: &Entrant, fastest_peer: &Entrant) -> Vec<Cell> {
