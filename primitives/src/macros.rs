@@ -1,7 +1,7 @@
-//! Macros of the whole crate.
+//! Macros for the whole crate.
 
-/// Constructors over the default backend: `const`, except under `--cfg loom`, where a
-/// lock registers with the execution that explores it.
+/// Defines constructors over the default backend. They are `const`, except under
+/// `--cfg loom`, where a lock registers with the execution that explores it.
 macro_rules! const_unless_loom {
     ($(
         $(#[$attribute:meta])*

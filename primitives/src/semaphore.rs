@@ -153,7 +153,7 @@ impl<B: Backend> Semaphore<B> {
     ///
     /// # Panics
     ///
-    /// Panics if there are more than [`MAX_PERMITS`](Semaphore::MAX_PERMITS).
+    /// Panics if `permits` is above [`MAX_PERMITS`](Semaphore::MAX_PERMITS).
     ///
     /// # Examples
     ///
@@ -168,12 +168,12 @@ impl<B: Backend> Semaphore<B> {
         Self::with_max_barges_in(permits, 0)
     }
 
-    /// Creates a semaphore over any backend. Its fairness is that of
-    /// [`with_max_barges`](Semaphore::with_max_barges).
+    /// Creates a semaphore with a bound on barging, as
+    /// [`with_max_barges`](Semaphore::with_max_barges) does, over any backend.
     ///
     /// # Panics
     ///
-    /// As for [`new_in`](Self::new_in).
+    /// Panics if `permits` is above [`MAX_PERMITS`](Semaphore::MAX_PERMITS).
     ///
     /// # Examples
     ///

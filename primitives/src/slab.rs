@@ -1,5 +1,5 @@
-//! A slab: entries with stable indices, in one block that is given back when a
-//! spike is over.
+//! A slab: entries with stable indices, in one block, whose memory is given back
+//! after a spike.
 //!
 //! ```text
 //!            push, or reuse of a free index                 release
@@ -8,9 +8,10 @@
 //!                                               └───────── reuse ───────┘
 //! ```
 //!
-//! An index belongs to its user from the push to the release, so entries never move
-//! and room can be given back only behind the last entry in use. Releases are
-//! counted, and from time to time an *audit* looks at how much of the room is in use:
+//! An index belongs to its user from the push to the release. So entries never move,
+//! and memory can be given back only behind the last entry in use. Releases are
+//! counted, and from time to time an *audit* looks at how much of the capacity is in
+//! use:
 //!
 //! ```text
 //!   busy: more than a quarter ──▶ quiet: a quarter at most ──▶ room is given back
@@ -20,15 +21,16 @@
 //!
 //! Invariants:
 //!
-//! 1. A spike that comes once leaves nothing behind: when it is over the room goes back
-//!    to what was there before, at the latest with the release that leaves no entry in
-//!    use, if nothing was pushed meanwhile.
-//! 2. A load that comes again allocates nothing: the size of a spike is remembered, and
-//!    room for a second one of the size is kept. The memory halves with each
-//!    [`PATIENCE`] quiet audits, and the room with it.
-//! 3. Amortised over the pushes and releases, all of it is constant time. An audit that
-//!    looks at the entries has been paid for by an eighth as many releases.
-//! 4. Room for [`KEPT`] entries, or for as many as were reserved, is never given back.
+//! 1. A spike that comes once leaves nothing behind. When it is over, the capacity
+//!    returns to what it was before, at the latest with the release that leaves no
+//!    entry in use, if nothing was pushed meanwhile.
+//! 2. A recurring load allocates nothing. The size of a spike is remembered, and
+//!    capacity for a second spike of that size is kept. The remembered size halves
+//!    with each [`PATIENCE`] quiet audits, and the capacity with it.
+//! 3. Amortized over the pushes and releases, all of it takes constant time. An audit
+//!    that looks at the entries is paid for by at least an eighth as many releases.
+//! 4. Capacity for [`KEPT`] entries, or for as many as were reserved, is never given
+//!    back.
 
 #![forbid(unsafe_code)]
 
@@ -37,17 +39,17 @@ use alloc::vec::Vec;
 /// No index.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// For how many entries there is always room, once there was.
+/// The number of entries for which capacity is always kept, once it is there.
 const KEPT: u32 = 128;
 /// The number of quiet audits after which the expected load is halved.
 const PATIENCE: u32 = 16;
 
-/// An entry of a [`Slab`], which links the free ones.
+/// An entry of a [`Slab`]. Free entries link to one another.
 pub(crate) trait Slot {
-    /// Whether the entry is free.
+    /// Returns `true` if the entry is free.
     fn is_free(&self) -> bool;
 
-    /// Makes the entry a free one, with the free index that follows it.
+    /// Makes the entry free. `next` is the next free index.
     fn set_free(&mut self, next: u32);
 
     /// Returns the free index that follows this one.
@@ -59,26 +61,28 @@ pub(crate) struct Slab<E> {
     entries: Vec<E>,
     /// The first free index.
     free: u32,
-    /// The number of releases until the next audit; at least one.
+    /// The number of releases until the next audit, at least one.
     until_audit: u32,
-    /// The number of releases, by the next audit, since the entries were looked at.
+    /// The number of releases since the entries were last looked at, as of the next
+    /// audit.
     releases: u32,
-    /// The room that is kept, if it is more than `reserved`.
+    /// The capacity that is kept, if it is more than `reserved`.
     keep: u32,
     /// The largest spike that is remembered.
     expected: u32,
-    /// The least room to keep.
+    /// The least capacity to keep.
     reserved: u32,
-    /// The number of quiet audits since the room was busy or the expectation halved;
-    /// [`BUSY`] if it is busy.
+    /// The number of quiet audits since the slab was busy or the expectation halved,
+    /// or [`BUSY`] if it is busy.
     quiet: u32,
 }
 
-/// In place of a number of quiet audits: more than a quarter of the room is in use.
+/// Stands in place of a number of quiet audits if more than a quarter of the capacity
+/// is in use.
 const BUSY: u32 = u32::MAX;
 
 impl<E: Slot> Slab<E> {
-    /// Creates a slab without room.
+    /// Creates a slab without capacity.
     pub(crate) const fn new() -> Self {
         Self {
             entries: Vec::new(),
@@ -93,7 +97,7 @@ impl<E: Slot> Slab<E> {
     }
 
     /// Takes a free index for use, or returns [`NONE`]. The entry is still marked as
-    /// free, which is for the caller to change.
+    /// free, and the caller changes that.
     #[inline]
     pub(crate) fn reuse(&mut self) -> u32 {
         let index = self.free;
@@ -103,12 +107,11 @@ impl<E: Slot> Slab<E> {
         index
     }
 
-    /// Puts an entry in the place of a free one, or behind the others, and returns its
-    /// index.
+    /// Stores an entry at a free index, or behind the others, and returns its index.
     ///
     /// # Panics
     ///
-    /// Panics if there are `most` entries; `what` says so.
+    /// Panics if there are `most` entries. The message names them by `what`.
     #[inline]
     pub(crate) fn insert(&mut self, entry: E, most: u32, what: &str) -> u32 {
         match self.free {
@@ -125,7 +128,7 @@ impl<E: Slot> Slab<E> {
     ///
     /// # Panics
     ///
-    /// Panics if there are `most` entries; `what` says so.
+    /// Panics if there are `most` entries. The message names them by `what`.
     #[cold]
     pub(crate) fn push(&mut self, entry: E, most: u32, what: &str) -> u32 {
         let index = u32::try_from(self.entries.len()).unwrap_or(NONE);
@@ -134,8 +137,8 @@ impl<E: Slot> Slab<E> {
         index
     }
 
-    /// Makes an index free, after `take` has taken from the entry what is to be kept.
-    /// [`audit`](Self::audit) is called afterwards.
+    /// Makes an index free, after `take` has taken out what the caller keeps of the
+    /// entry. [`audit`](Self::audit) is called afterwards.
     #[inline]
     pub(crate) fn release<R>(&mut self, index: u32, take: impl FnOnce(&mut E) -> R) -> R {
         let entry = &mut self.entries[index as usize];
@@ -144,8 +147,8 @@ impl<E: Slot> Slab<E> {
         taken
     }
 
-    /// Counts a release, and gives back room if it is time to. Indices of free entries
-    /// may be out of bounds afterwards.
+    /// Counts a release, and gives back memory if it is time to. Indices of free
+    /// entries may be out of bounds afterwards.
     #[inline]
     pub(crate) fn audit(&mut self, used: impl FnOnce() -> usize) {
         self.until_audit -= 1;
@@ -166,16 +169,17 @@ impl<E: Slot> Slab<E> {
         &self.entries
     }
 
-    /// Returns the number of entries for which there is room.
+    /// Returns the number of entries for which there is capacity.
     pub(crate) const fn capacity(&self) -> usize {
         self.entries.capacity()
     }
 
-    /// Makes room for `additional` entries beside the `used` ones, and keeps it.
+    /// Reserves capacity for `additional` entries beside the `used` ones, and keeps
+    /// it.
     ///
     /// # Panics
     ///
-    /// Panics if an index cannot count as many, or the memory has no room for them.
+    /// Panics if an index cannot count that many, or if the allocation fails.
     #[track_caller]
     pub(crate) fn reserve(&mut self, additional: usize, used: usize) {
         let room = u32::try_from(used.saturating_add(additional)).unwrap_or(NONE);
@@ -188,8 +192,8 @@ impl<E: Slot> Slab<E> {
         self.reserved = self.reserved.max(room);
     }
 
-    /// Gives back all room that no entry in use stands in the way of, also that which
-    /// was reserved.
+    /// Gives back all capacity behind the last entry in use, also that which was
+    /// reserved.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.reserved = KEPT;
         self.truncate();
@@ -197,7 +201,7 @@ impl<E: Slot> Slab<E> {
     }
 
     /// Moves the last entry in use to a free index from `hole` on, and returns that
-    /// index; `None` if the `used` entries have no free ones between them. Until
+    /// index. Returns `None` if there is no free entry among the `used` ones. Until
     /// [`shrink_to_fit`](Self::shrink_to_fit) no index is reused.
     pub(crate) fn fill_hole(&mut self, used: usize, hole: &mut u32) -> Option<u32> {
         self.free = NONE;
@@ -217,7 +221,7 @@ impl<E: Slot> Slab<E> {
         None
     }
 
-    /// Looks at how much of the room is in use, and gives back what is too much.
+    /// Looks at how much of the capacity is in use, and gives back what is too much.
     #[cold]
     fn audit_now(&mut self, used: usize) {
         let room = u32::try_from(self.entries.capacity()).unwrap_or(NONE);
@@ -227,7 +231,8 @@ impl<E: Slot> Slab<E> {
             return self.audit_after(used - room / 4);
         }
         if self.quiet == BUSY {
-            // A spike is over. Room is kept for as much of it as was expected.
+            // A spike is over. The capacity that is kept is as much of it as was
+            // expected.
             self.quiet = 0;
             self.keep = self.expected;
             self.expected = self.expected.max(room);
@@ -250,7 +255,7 @@ impl<E: Slot> Slab<E> {
         self.releases = self.releases.saturating_add(self.until_audit);
     }
 
-    /// Gives back room, down to what is kept or to the last entry in use.
+    /// Gives back memory, down to what is kept or to the last entry in use.
     fn give_back(&mut self, used: u32) {
         let len = self.entries.len();
         if used == 0 {
@@ -268,15 +273,15 @@ impl<E: Slot> Slab<E> {
         }
     }
 
-    /// Removes the free entries behind the last one in use, and lists the others with
-    /// the first index first, so that the last ones fall free in time.
+    /// Removes the free entries behind the last one in use, and links the others with
+    /// the lowest index first, so that in time the last ones become free.
     fn truncate(&mut self) {
         while self.entries.pop_if(|entry| entry.is_free()).is_some() {}
         self.free = NONE;
         for index in (0..self.entries.len()).rev() {
             if self.entries[index].is_free() {
                 self.entries[index].set_free(self.free);
-                // Below the number of entries, which are 32 bits.
+                // The index is below the number of entries, which fits into 32 bits.
                 self.free = index as u32;
             }
         }
@@ -305,7 +310,7 @@ mod tests {
 
     use super::*;
 
-    /// The free index that follows, if it is free.
+    /// The next free index, if the entry is free.
     #[derive(Debug)]
     struct Link(Option<u32>);
 
@@ -434,8 +439,8 @@ mod tests {
         assert_eq!(slab.slab.capacity(), 0);
     }
 
-    /// Each entry is looked at for an eighth as many releases, and copied at most twice
-    /// as often as it was pushed.
+    /// Each look at an entry is paid for by an eighth of a release, and each entry is
+    /// copied at most twice as often as it was pushed.
     #[test]
     fn an_audit_is_paid_for() {
         use core::cell::Cell;
@@ -455,7 +460,8 @@ mod tests {
             }
         }
         let mut slab = Slab::new();
-        // The last stays, so the room cannot be given back however often it is tried.
+        // The last entry stays, so the memory cannot be given back however often the
+        // audit tries.
         let spike = 100_000_u32;
         (0..=spike).for_each(|_| _ = slab.push(Looked(None), NONE, "full"));
         let mut releases = 0;

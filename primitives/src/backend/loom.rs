@@ -151,7 +151,7 @@ unsafe impl Atomics for LoomAtomics {
     }
 }
 
-/// An atomic word of loom's, each load of which is a step that the search sees.
+/// An atomic word of loom's. Each load of it is a step that the search sees.
 ///
 /// For each atomic, loom's reduction keeps the last access of any thread. If a thread
 /// loads a word and then replaces it, its own load hides the earlier loads of other

@@ -18,7 +18,7 @@
 
 #![allow(
     unsafe_code,
-    reason = "a backend is what makes the lock safe: every block says why it is sound"
+    reason = "a backend makes the lock safe, and each block says why it is sound"
 )]
 
 mod hooked;

@@ -10,9 +10,9 @@ use crate::protocol::Bits;
 
 /// The backend for threads, and the default.
 ///
-/// The bits live in the lock word, so a section that needs only them is one
-/// compare-exchange. A thread that finds the lock taken spins briefly, then offers
-/// its processor to others, then sleeps for a moment at a time.
+/// The bits are in the lock word, so a section that needs only them is one
+/// compare-exchange. A thread that finds the word locked spins briefly, then yields
+/// its processor, then sleeps for a moment at a time.
 #[derive(Debug)]
 pub struct Native;
 

@@ -10,7 +10,7 @@ use core::marker::PhantomData;
 use super::{Backend, BlockingBackend, Park, RawStateLock, SharedBackend};
 use crate::protocol::Bits;
 
-/// The backend `B`, with `O` told of every section.
+/// The backend `B`, with an observer `O` of every section.
 #[derive(Debug)]
 pub struct Observed<B, O>(PhantomData<(B, O)>);
 
@@ -44,7 +44,7 @@ pub trait Observer: 'static {
     /// Called when a lock has been dropped.
     fn dropped();
 
-    /// The lock at this address is gone, and another may come to stand there.
+    /// Called when the lock at this address has been dropped. Another may be created there.
     fn gone(lock: usize) {
         let _ = lock;
     }
@@ -61,7 +61,7 @@ pub enum Passage {
     With,
     /// [`RawStateLock::store`]: the sole user sets the bits.
     Store,
-    /// As `With`, and changes nothing.
+    /// A section like `With` that changes nothing.
     Look,
 }
 

@@ -1,19 +1,19 @@
-//! `Watcher`: a checker on this thread is asked before each section of
-//! [`Native`](super::Native) begins.
+//! `Watcher`: a checker that is called before each section of
+//! [`Native`](super::Native) on its thread.
 //!
 //! ```text
-//!   section ──no checker on this thread──▶ as ever
+//!   section ──no checker on this thread──▶ as without it
 //!      │
 //!      └──a checker──▶ approach: may run others ──▶ enter ──▶ leave
 //! ```
 //!
-//! It is there with the feature `model`, and changes no type: the abstract lock of a
-//! checker *is* the native lock, with a place to switch before each section. Without the
-//! feature, and for other backends, [`Backend::watcher`] is a constant, and nothing is
-//! left of this.
+//! It exists with the feature `model`, and changes no type: the abstract lock of a
+//! checker *is* the native lock, with a place to switch before each section. Without
+//! the feature, and for other backends, [`Backend::watcher`] is a constant, and
+//! nothing of this is compiled.
 //!
-//! Invariant: what is told of a section is told on the thread that runs it, in order, and
-//! `leave` also where a panic ends it.
+//! Invariant: the calls for a section come in order, on the thread that runs it, and
+//! `leave` comes even if a panic ends the section.
 
 use core::panic::Location;
 
@@ -22,19 +22,20 @@ use crate::protocol::Bits;
 
 /// A checker of the sections of a thread.
 pub trait Watcher: Send + Sync {
-    /// A section is about to begin. Returns when it may.
+    /// Called when a section is about to begin. It returns when the section may.
     fn approach(&self, lock: usize, passage: Passage);
 
-    /// It has begun.
+    /// Called when the section has begun.
     fn enter(&self, lock: usize);
 
-    /// It is about to end, by return or by a panic.
+    /// Called when the section is about to end, by a return or a panic.
     fn leave(&self, lock: usize, passage: Passage, before: Bits, after: Bits);
 
-    /// A lock is gone, and another may come to stand where it stood.
+    /// Called when a lock has been dropped. Another may be created at its address.
     fn dropped(&self, lock: usize);
 
-    /// A thread is about to block by a parker of its own: its number.
+    /// Called when a thread is about to block on a parker of its own. Returns the
+    /// number of the parker.
     fn parker(&self) -> usize;
 
     /// Blocks until the parker is unparked.
@@ -43,18 +44,18 @@ pub trait Watcher: Send + Sync {
     /// Lets the current or next [`park`](Self::park) return.
     fn unpark(&self, parker: usize);
 
-    /// The section that runs puts the caller in a queue, for a call at this place.
+    /// Called in a section that queues the caller, for a call at this location.
     fn queues(&self, place: &'static Location<'static>) {
         let _ = place;
     }
 
-    /// The caller has taken what it asked the last lock for, by a call at this place. It is
-    /// of the primitive at this address.
+    /// Called when the caller has acquired what it asked the last lock for, by a call
+    /// at this location, of the primitive at this address.
     fn took(&self, primitive: usize, place: &'static Location<'static>) {
         let _ = (primitive, place);
     }
 
-    /// What was taken from a primitive is given back.
+    /// Called when something acquired of a primitive has been released.
     fn gave(&self, primitive: usize) {
         let _ = primitive;
     }
@@ -66,7 +67,7 @@ std::thread_local! {
         const { core::cell::Cell::new(None) };
 }
 
-/// Has a checker watch this thread, or none, and returns the one from before.
+/// Sets the checker of this thread, or none, and returns the previous one.
 ///
 /// # Examples
 ///
@@ -80,7 +81,7 @@ pub fn watch(watcher: Option<&'static dyn Watcher>) -> Option<&'static dyn Watch
     WATCHER.replace(watcher)
 }
 
-/// The checker of this thread. A thread that ends has none any more.
+/// Returns the checker of this thread. A thread that ends has none any more.
 #[cfg(feature = "model")]
 #[inline]
 pub(crate) fn watcher() -> Option<&'static dyn Watcher> {
@@ -106,7 +107,7 @@ impl Watched {
         }
     }
 
-    /// The section has begun, and found these bits.
+    /// Records that the section has begun, with the bits that it found.
     pub(crate) fn enter(&mut self, bits: Bits) {
         if self.bits.is_none() {
             self.watcher.enter(self.lock);
@@ -114,7 +115,7 @@ impl Watched {
         self.bits = Some((bits, bits));
     }
 
-    /// It leaves these.
+    /// Records the bits that the section leaves.
     pub(crate) fn set(&mut self, bits: Bits) {
         if let Some((_, after)) = &mut self.bits {
             *after = bits;
@@ -130,7 +131,7 @@ impl Drop for Watched {
     }
 }
 
-/// Says that the lock is gone in which it stands, at its address.
+/// Reports, when it is dropped, that the lock at its address has been dropped.
 #[derive(Debug)]
 pub(crate) struct Alive<B: Backend>(core::marker::PhantomData<fn() -> B>);
 

@@ -23,10 +23,10 @@ use core::task::{Context, Poll, Waker};
 use crate::backend::Watcher;
 use crate::backend::{BlockingBackend, Park};
 
-/// What a thread sleeps on.
+/// What a thread is blocked by.
 enum Unparker<P> {
     Own(P),
-    /// A checker runs the thread, and suspends it instead: the number that it gave.
+    /// A checker, which suspends the thread itself. This is the number that it returned.
     #[cfg(feature = "model")]
     Watched(&'static dyn Watcher, usize),
 }

@@ -7,7 +7,7 @@
 //!   rounds            with, again and again            more wakers than one list holds
 //! ```
 //!
-//! Invariant: a section runs alone, calls no foreign code (P4), and what it lets go
+//! Invariant: a section runs alone, calls no foreign code (P4), and what it takes out
 //! is woken or dropped after the lock is released.
 
 use core::fmt;
@@ -32,7 +32,7 @@ pub struct Section<'a, S> {
     pub wakes: &'a mut WakeList,
 }
 
-/// Bits and a state under one lock, entered only by the rules.
+/// Bits and a state under one lock, which sections alone access.
 ///
 /// # Examples
 ///
@@ -69,7 +69,7 @@ pub struct Section<'a, S> {
 /// ```
 #[cfg_attr(feature = "model", repr(C))]
 pub struct StateLock<S, B: Backend = DefaultBackend> {
-    /// First, and so at the address of the lock.
+    /// The first field, so that it is at the address of the lock.
     alive: Alive<B>,
     raw: B::Lock<S>,
     state: PhantomData<S>,
@@ -129,7 +129,7 @@ impl<S, B: Backend> StateLock<S, B> {
         bits
     }
 
-    /// Asks the checker of this thread, if there is one, for the section that begins.
+    /// Tells the checker of this thread, if there is one, that a section begins.
     #[inline]
     fn watched(&self, passage: Passage) -> Option<Watched> {
         let watcher = B::watcher()?;
@@ -207,7 +207,7 @@ impl<S, B: Backend> StateLock<S, B> {
         })
     }
 
-    /// A section that only reads the state, and wakes nothing.
+    /// Runs a section that only reads the state and wakes nothing.
     #[inline]
     pub(crate) fn look<R>(&self, f: impl FnOnce(&S) -> R) -> R {
         let watched = self.watched(Passage::Look);
@@ -244,12 +244,12 @@ impl<S, B: Backend> StateLock<S, B> {
     /// the poll (P2).
     ///
     /// `f` returns `Ok` to be ready. To be pending, it registers its token and
-    /// returns the [`Registered`] that it gets. It may run twice: what it does on
-    /// its way to pending must allow that.
+    /// returns the [`Registered`] that it gets. `f` may run twice, and must allow
+    /// that if the first run is pending.
     ///
     /// `fresh` states that the caller has registered no waker yet, as far as it
-    /// knows. The waker is then cloned before the section, and not in between. It
-    /// affects cost alone.
+    /// knows. The waker is then cloned before the section, and not between two runs.
+    /// It affects cost alone.
     #[inline]
     pub fn poll<R>(
         &self,

@@ -38,14 +38,14 @@
 //!
 //! # Files
 //!
-//! In the order in which they are read: `bits`, [`lock`](StateLock), [`wake`](WakeList),
-//! [`waiters`](Waiters), `waker_cell`, [`blocking`](block_on), `location`. What a lock
-//! stands on is in [`backend`](crate::backend), what the primitives share in
+//! They are read in this order: `bits`, [`lock`](StateLock), [`wake`](WakeList),
+//! [`waiters`](Waiters), `waker_cell`, [`blocking`](block_on), `location`. What a
+//! lock stands on is in [`backend`](crate::backend). What the primitives share is in
 //! [`raw`](crate::raw).
 
 #![allow(
     unsafe_code,
-    reason = "sections reach their state through it: every block says why it is sound"
+    reason = "sections access their state through it, and each block says why it is sound"
 )]
 
 mod bits;

@@ -8,7 +8,7 @@
 //!
 //! A waiter is an index into the slab. Its future keeps the index, so futures are
 //! `Unpin` and a few words small. A *notified* waiter has been granted what it waits
-//! for and has not observed it: its entry holds the grant until the future takes it,
+//! for and has not observed it. Its entry holds the grant until the future takes it,
 //! or passes it on in its `drop` (P6).
 //!
 //! ```text
@@ -47,8 +47,8 @@ pub struct Waiter(u32);
 /// The number of indices that are sentinels.
 const SENTINELS: u32 = 8;
 
-/// A sentinel in place of an index: a future that is not queued keeps its stage in the
-/// same word. A future of a pointer and a word is passed in registers.
+/// A sentinel in place of an index. A future that is not queued keeps its stage in
+/// the same word, and a future of a pointer and a word is passed in registers.
 impl Waiter {
     /// Returns one of the eight sentinels.
     ///

@@ -1,9 +1,9 @@
 //! How wakers come into a section and leave it.
 //!
-//! A waker is foreign code: its `clone`, `drop` and `wake` may do anything,
-//! re-enter the primitive and panic included. So a section never has one in
-//! its hands. It has [`WakerSlot`]s, into which a [`Registration`] puts a waker
-//! and out of which a [`WakeList`] takes it:
+//! A waker is foreign code: its `clone`, `drop` and `wake` may do anything, and may
+//! re-enter the primitive and panic. So a section never has access to one. It has
+//! [`WakerSlot`]s. A [`Registration`] puts a waker into a slot, and a [`WakeList`]
+//! takes it out:
 //!
 //! ```text
 //!   Registration ──register──▶ WakerSlot ──wake / discard──▶ WakeList
@@ -21,9 +21,9 @@ use core::task::Waker;
 /// A slot for one waker, under a lock.
 ///
 /// It is filled by [`Registration::register`] and emptied into a [`WakeList`].
-/// Nothing else gets the waker out, so nothing can clone or wake it while the
-/// lock is held. The types do not rule out that a section overwrites or drops a
-/// slot that is not empty, which would drop the waker under the lock: empty it
+/// Nothing else gets the waker out, so nothing can clone or wake it while the lock is
+/// held. The types do not rule out that a section overwrites or drops a slot that is
+/// not empty, which would drop the waker under the lock. Such a slot must be emptied
 /// first.
 #[derive(Default)]
 pub struct WakerSlot(Option<Waker>);
@@ -117,8 +117,9 @@ impl Registered {
 ///
 /// A list is large, and stays where it was created.
 ///
-/// A list holds [`WakeList::CAPACITY`] wakers. If more are due, fill it, leave the
-/// section and enter the next: see [`StateLock::rounds`](super::StateLock::rounds).
+/// A list holds [`WakeList::CAPACITY`] wakers. If more are due, a section fills the
+/// list, ends, and another section follows: see
+/// [`StateLock::rounds`](super::StateLock::rounds).
 ///
 /// If a waker panics, the others of the list are still woken, and the first panic
 /// reaches the caller (P8). Without `std` a second panic aborts.
@@ -178,8 +179,8 @@ impl WakeList {
         self.len >= Self::CAPACITY
     }
 
-    /// Takes the waker out of `slot`, if there is one. It looks for room first: the panic
-    /// would drop the waker under the lock.
+    /// Takes the waker out of `slot`, if there is one. It checks for room first,
+    /// since the panic would otherwise drop the waker under the lock.
     #[inline]
     fn take(&mut self, slot: &mut WakerSlot, after: After) {
         if slot.is_registered() {

@@ -15,8 +15,8 @@
 //!                           with: clear `waits`, take, and decide
 //! ```
 //!
-//! Invariant: the bit is set if and only if the cell holds a waker. The update that sets
-//! it is the check as well (P2): it fails if what the waiter waits for is decided.
+//! Invariant: the bit is set if and only if the cell holds a waker. The update that
+//! sets it is also the check (P2): it fails if what the waiter waits for is decided.
 
 use core::mem::MaybeUninit;
 use core::panic::{RefUnwindSafe, UnwindSafe};

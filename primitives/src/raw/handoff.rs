@@ -56,7 +56,7 @@ const RX_WAKER_SET: Bits = Bits::new(1 << 5);
 /// What the receiver waits for. Each of these bits completes its wait.
 const COMPLETE: Bits = Bits::new(TX_CLOSED.get() | RX_CLOSED.get());
 
-/// Where a sender and a receiver meet.
+/// Hands one value from a sender to a receiver.
 ///
 /// [`Handoff::pair`] creates its two halves on the heap. [`Handoff::split`] borrows
 /// them from a handoff that the caller stores.

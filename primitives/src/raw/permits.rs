@@ -50,7 +50,7 @@ pub(crate) struct Permits<B: Backend, X = ()> {
     lock: StateLock<Queue<X>, B>,
     /// How often the first in the queue may be barged past.
     max_barges: u16,
-    /// Whether what stands beside the permits sees each that comes back.
+    /// Whether each released permit is seen by [`Beside::settled`], before a close too.
     sees_all: bool,
 }
 
@@ -111,7 +111,7 @@ impl<X> Queue<X> {
         self.waiters.notify_all()
     }
 
-    /// As [`Waiters::wake_notified`].
+    /// Takes out wakers of a generation, as [`Waiters::wake_notified`] does.
     pub(crate) fn wake_notified(&mut self, generation: Generation, wakes: &mut WakeList) -> bool {
         self.waiters.wake_notified(generation, wakes)
     }
@@ -874,7 +874,7 @@ impl AcquireState {
         poll
     }
 
-    /// Leaves the queue, and hands on what was granted.
+    /// Leaves the queue, and passes on what was granted.
     #[inline]
     pub(crate) fn cancel<B: Backend, X: Beside>(
         &mut self,
