@@ -954,12 +954,15 @@ impl<T, B: Backend> Future for Closed<'_, T, B> {
         chan.lock.poll(cx, fresh, |section, registration| {
             let Section { state, wakes, .. } = section;
             let closers = &mut state.closers;
-            // Once told, it is over, also where receivers have come since.
-            let told = waiter.as_ref().is_some_and(|it| closers.is_notified(it));
-            if told || state.receivers == 0 {
-                if let Some(waiter) = waiter.take() {
-                    closers.remove(waiter, wakes);
-                }
+            // Told of an end after which receivers have come.
+            let stale = waiter.as_ref().is_some_and(|it| closers.is_notified(it));
+            let over = state.receivers == 0;
+            if (over || stale)
+                && let Some(waiter) = waiter.take()
+            {
+                closers.remove(waiter, wakes);
+            }
+            if over {
                 return Ok(());
             }
             let waiter = waiter.get_or_insert_with(|| closers.push(*location, ()));

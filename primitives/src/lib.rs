@@ -6,6 +6,7 @@
 //! | [`oneshot`] | sends one value from one task to another |
 //! | [`mpsc`] | sends values from many tasks to one: bounded, unbounded, or as a rendezvous |
 //! | [`broadcast`] | sends values from many tasks to many, each of which receives all |
+//! | [`watch`] | publishes one value, of which receivers see the latest |
 //! | [`Barrier`] | lets a number of tasks wait for one another |
 //! | [`Mutex`] | a lock that can be held across an `await` |
 //! | [`Condvar`] | waits for a change of what a mutex protects |
@@ -88,6 +89,7 @@ pub mod semaphore;
 pub mod set_once;
 mod slab;
 pub mod time;
+pub mod watch;
 
 pub use self::barrier::{Barrier, BarrierWait, BarrierWaitResult};
 pub use self::condvar::Condvar;

@@ -32,6 +32,7 @@ subjects! {
     oneshot,
     mpsc,
     broadcast,
+    watch,
     notify,
     mutex,
     condvar,
