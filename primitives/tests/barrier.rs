@@ -293,5 +293,7 @@ fn futures_are_small_and_go_where_they_may() {
     threads::<Barrier>();
     threads::<BarrierWait<'_>>();
     threads::<BarrierWaitResult>();
-    assert!(size_of::<BarrierWait<'_>>() <= 2 * size_of::<usize>());
+    // Besides where it was called, if that is kept.
+    let location = size_of::<reveille::protocol::CallerLocation>();
+    assert!(size_of::<BarrierWait<'_>>() - location <= 2 * size_of::<usize>());
 }

@@ -662,7 +662,9 @@ fn futures_are_small_and_go_where_they_may() {
     unpin::<OnceCellWait<'_, std::marker::PhantomPinned>>();
     threads::<OnceCell<u32>>();
     threads::<OnceCellWait<'_, u32>>();
-    assert!(size_of::<OnceCellWait<'_, [u64; 9]>>() <= 2 * size_of::<usize>());
+    // Besides where it was called, if that is kept.
+    let location = size_of::<reveille::protocol::CallerLocation>();
+    assert!(size_of::<OnceCellWait<'_, [u64; 9]>>() - location <= 2 * size_of::<usize>());
     let cell = OnceCell::<u32>::new();
     let made = cell.get_or_init(async || 7);
     unpinned(&made);

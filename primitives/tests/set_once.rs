@@ -328,5 +328,7 @@ fn futures_are_small_and_go_where_they_may() {
     unpin::<SetOnceWait<'_, std::marker::PhantomPinned>>();
     threads::<SetOnce<u32>>();
     threads::<SetOnceWait<'_, u32>>();
-    assert!(size_of::<SetOnceWait<'_, [u64; 9]>>() <= 2 * size_of::<usize>());
+    // Besides where it was called, if that is kept.
+    let location = size_of::<reveille::protocol::CallerLocation>();
+    assert!(size_of::<SetOnceWait<'_, [u64; 9]>>() - location <= 2 * size_of::<usize>());
 }

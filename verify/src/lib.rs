@@ -297,7 +297,15 @@
 //!   then does something else.
 //!
 //! A task that blocks its thread, by a real sleep or a lock that another task holds
-//! across an `await`, blocks the model; it says so after five seconds.
+//! across an `await`, blocks the model, which names it after five seconds.
+//!
+//! Executions take ten times as long if the checker itself is not optimised. Say so in
+//! `Cargo.toml`, and the code under test remains as it is:
+//!
+//! ```toml
+//! [profile.dev.package.reveille-verify]
+//! opt-level = 3
+//! ```
 //!
 //! # Programs
 //!
@@ -390,7 +398,7 @@ mod tests;
 pub use check::{check, check_foreign, explore, replay, replay_foreign};
 pub use model::handle::{Handle, JoinHandle, Sometimes};
 pub use model::report::{Failure, Kind, ModelReport};
-pub use model::{Model, explore_model, model};
+pub use model::{Model, explore_model, model, replay_model};
 pub use report::{Counterexample, Report};
 pub use subject::plan::{Bound, Engine, Mode, Plan, Profile};
 pub use subject::role::{Operation, OperationKind, Role};

@@ -31,8 +31,8 @@ use std::task::{Context, Poll, Waker};
 
 use crate::execution::event::Event;
 use crate::execution::{Execution, Resumed, Stopped, Threads, panic_text};
-use crate::judge::Invocation;
 use crate::judge::erased::{Actor, AnySubject, BoxedRet};
+use crate::judge::{Invocation, Name};
 use crate::program::Program;
 use crate::subject::Started;
 use crate::subject::plan::Order;
@@ -259,7 +259,7 @@ impl Run {
                     .enumerate()
                     .map(|(index, (record, step))| Invocation {
                         op: &step.op,
-                        name: step.text(role),
+                        name: Name::Step(role.ops[step.op].name, step.polling),
                         record,
                         ret: rets.get_mut(index).and_then(Option::take),
                     })

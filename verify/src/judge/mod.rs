@@ -10,18 +10,38 @@
 pub(crate) mod erased;
 
 use std::collections::HashSet;
+use std::fmt;
 
 use crate::execution::{CallRecord, Outcome, Span, Tick};
 use crate::subject::plan::Order;
 use crate::subject::spec::{Call, Spec};
+use crate::subject::step::Polling;
 use crate::subject::verdict::{Class, Violation};
 
 /// One operation of a history.
 pub(crate) struct Invocation<'a, Op, Ret> {
     pub(crate) op: &'a Op,
-    pub(crate) name: String,
+    pub(crate) name: Name,
     pub(crate) record: CallRecord,
     pub(crate) ret: Option<Ret>,
+}
+
+/// The name of an operation, which becomes a text only if something is said of it.
+pub(crate) enum Name {
+    Step(&'static str, Polling),
+    #[cfg(test)]
+    Text(String),
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Step(name, Polling::Await) => f.write_str(name),
+            Self::Step(name, polling) => write!(f, "{name}.{}", polling.name()),
+            #[cfg(test)]
+            Self::Text(text) => f.write_str(text),
+        }
+    }
 }
 
 /// A moment at which an operation acts on the state of the specification.

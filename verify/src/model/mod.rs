@@ -8,19 +8,21 @@
 
 pub(crate) mod handle;
 pub(crate) mod report;
+pub(crate) mod stall;
 pub(crate) mod world;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use crate::engine::quiet;
 use crate::engine::search::{Search, Wakers};
 use crate::model::handle::{Handle, Sometimes};
 use crate::model::report::{Failure, Kind, ModelReport};
+use crate::model::stall::{Progress, Stall};
 use crate::model::world::{Ended, Role, SearchOf, task_job, thread_job, world};
 use crate::subject::verdict::Verdict;
 
@@ -80,15 +82,45 @@ pub fn model(set_up: impl Fn(&Model)) {
 }
 
 /// As [`model`], and returns what it found instead of panicking.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use reveille::Notify;
+/// use reveille_verify::{Kind, explore_model, replay_model};
+///
+/// let forgotten = |m: &reveille_verify::Model| {
+///     let notify = Arc::new(Notify::new());
+///     m.spawn("alice", async move { notify.notified().await });
+/// };
+/// let failure = explore_model(forgotten).failure.unwrap();
+/// assert_eq!(failure.kind, Kind::LostWakeUp);
+/// let again = replay_model(&failure.token, forgotten).failure.unwrap();
+/// assert_eq!(again.sentence, failure.sentence);
+/// ```
 pub fn explore_model(set_up: impl Fn(&Model)) -> ModelReport {
+    let token = std::env::var("REVEILLE_REPLAY").ok();
+    run(token.as_deref(), &set_up)
+}
+
+/// Runs one execution again, from the token of its [`Failure`].
+///
+/// # Examples
+///
+/// See [`explore_model`].
+pub fn replay_model(token: &str, set_up: impl Fn(&Model)) -> ModelReport {
+    run(Some(token), &set_up)
+}
+
+fn run(token: Option<&str>, set_up: &dyn Fn(&Model)) -> ModelReport {
     let begun = Instant::now();
-    let mut exploration = Exploration::new(&set_up);
-    let stall = Arc::new(AtomicU64::new(0));
-    let _watched = Stall::watch(stall.clone());
-    exploration.progress = stall;
-    let mut report = quiet::quietly(|| match std::env::var("REVEILLE_REPLAY") {
-        Ok(token) => exploration.replay(&token),
-        Err(_) => exploration.explore(),
+    let exploration = Exploration::new(set_up);
+    let _watched = Stall::watch(exploration.progress.clone());
+    let mut report = quiet::quietly(|| match token {
+        Some(token) => exploration.replay(token),
+        None => exploration.explore(),
     });
     report.time = begun.elapsed();
     report
@@ -246,7 +278,7 @@ struct Exploration<'a> {
     config: Config,
     marks: Vec<(String, Sometimes)>,
     report: ModelReport,
-    progress: Arc<AtomicU64>,
+    progress: Arc<Progress>,
     choices: Vec<u8>,
     /// How many tasks can be cancelled.
     cancellable: Vec<usize>,
@@ -555,45 +587,4 @@ fn parse(token: &str) -> Option<(Vec<usize>, Vec<u8>)> {
     let choice = |digit: char| digit.to_digit(32).and_then(|d| u8::try_from(d).ok());
     let choices = choices.chars().map(choice).collect::<Option<_>>()?;
     Some((plan, choices))
-}
-
-/// Names a model in which nothing moves: some code blocks the thread.
-struct Stall(Arc<AtomicBool>);
-
-impl Stall {
-    fn watch(progress: Arc<AtomicU64>) -> Self {
-        let over = Arc::new(AtomicBool::new(false));
-        let ended = over.clone();
-        let name = std::thread::current().name().unwrap_or("model").to_owned();
-        let watch = move || {
-            let (mut last, mut since, mut named) = (0, Instant::now(), false);
-            while !ended.load(Ordering::Relaxed) {
-                std::thread::park_timeout(std::time::Duration::from_millis(500));
-                let now = progress.load(Ordering::Relaxed);
-                if now != last {
-                    (last, since, named) = (now, Instant::now(), false);
-                }
-                if since.elapsed().as_secs() >= 5 && !named {
-                    named = true;
-                    eprintln!(
-                        "{name}: a step of a task has taken 5 s. It blocks the thread: by a \
-                         std::sync::Mutex that another task holds across an await, a real sleep, \
-                         or a loop that waits for another task"
-                    );
-                }
-            }
-        };
-        drop(
-            std::thread::Builder::new()
-                .name("reveille-model".into())
-                .spawn(watch),
-        );
-        Self(over)
-    }
-}
-
-impl Drop for Stall {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }

@@ -33,6 +33,7 @@ use crate::engine::quiet;
 use crate::engine::search::{MOST, Next, Search, Touch, Touches};
 use crate::execution::panic_text;
 use crate::model::report::{Event, Failure, Kind, What};
+use crate::model::stall::Progress;
 
 /// A section that a process is about to enter.
 #[derive(Clone, Copy)]
@@ -595,7 +596,7 @@ pub(crate) fn execute(
     mut choices: Vec<u8>,
     set_up: impl FnOnce() -> Vec<Box<dyn FnOnce()>>,
     search: impl FnOnce() -> SearchOf,
-    progress: &AtomicU64,
+    progress: &Progress,
 ) -> (Ended, SearchOf) {
     let epoch = EPOCHS.fetch_add(1, Ordering::Relaxed);
     let day = Duration::from_secs(86_400);
@@ -630,6 +631,7 @@ pub(crate) fn execute(
         let mut search = search();
         let mut run = Running::default();
         world(|world| world.add("the clock".to_owned(), Role::Clock, None));
+        progress.name(|| world(|world| world.processes.iter().map(|p| p.name.clone()).collect()));
         run.go(&mut search, progress);
         if world(|world| world.failure.is_none()) {
             run.look_at_the_end();
@@ -730,7 +732,7 @@ struct Running {
 }
 
 impl Running {
-    fn go(&mut self, search: &mut SearchOf, progress: &AtomicU64) {
+    fn go(&mut self, search: &mut SearchOf, progress: &Progress) {
         let mut current = None;
         let mut timed_before = None;
         for step in 0.. {
@@ -759,8 +761,8 @@ impl Running {
                 });
                 return;
             }
-            progress.fetch_add(1, Ordering::Relaxed);
             let chosen = search.choose(able, current, step);
+            progress.step(chosen);
             current = Some(chosen);
             let changes = self.step(chosen);
             self.settle();

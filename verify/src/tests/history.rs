@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::numbers;
 use crate::execution::{CallRecord, Outcome, Tick};
-use crate::judge::{Invocation, judge};
+use crate::judge::{Invocation, Name, judge};
 use crate::subject::plan::Order;
 use crate::subject::spec::{Call, Spec};
 use crate::subject::verdict::Class;
@@ -89,7 +89,7 @@ fn verdict(history: &[Vec<Did>], order: Order) -> Result<(), Class> {
         .map(|line| {
             let operations = line.iter().map(|did| Invocation {
                 op: &did.op,
-                name: format!("{:?}", did.op),
+                name: Name::Text(format!("{:?}", did.op)),
                 record: did.record.clone(),
                 ret: did.ret,
             });

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use reveille::time::{Duration, Instant, interval, sleep, timeout};
 use reveille::{Mutex, Notify, Semaphore, oneshot};
 use reveille_executor::{Executor, task};
-use reveille_verify::{Kind, Model, Verdict, explore_model};
+use reveille_verify::{Kind, Model, Verdict, explore_model, replay_model};
 
 use crate::{fails, holds};
 
@@ -335,4 +335,24 @@ fn leaving_orders_out_leaves_no_outcome_out() {
     assert_eq!(reduced, all);
     assert!(all.contains(&vec!["taken", "late"]), "{all:?}");
     assert!(few < many, "{few} of {many}");
+}
+
+#[test]
+fn a_token_runs_the_same_execution_again() {
+    let scene = |m: &Model| {
+        let notify = Arc::new(Notify::new());
+        let other = notify.clone();
+        m.spawn_cancellable("first", async move { other.notified().await });
+        let other = notify.clone();
+        m.spawn("second", async move { other.notified().await });
+        m.spawn("boss", async move { notify.notify_one() });
+    };
+    let failure = fails(Kind::LostWakeUp, scene);
+    let again = replay_model(&failure.token, scene);
+    assert_eq!(again.executions, 1);
+    let again = again.failure.expect("it fails again");
+    assert_eq!(again.sentence, failure.sentence);
+    assert_eq!(again.table(), failure.table());
+    let damaged = replay_model("no token", scene).failure.unwrap();
+    assert!(damaged.sentence.contains("damaged"), "{damaged}");
 }
