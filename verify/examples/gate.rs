@@ -1,5 +1,5 @@
-//! A primitive of one's own, verified: a gate, and one that forgets a check. It prints the
-//! counterexample, and replays it by its token.
+//! A primitive that is verified from outside the suite: a gate, and a variant that
+//! forgets a check. It prints the counterexample, and replays it by its token.
 
 #![forbid(unsafe_code)]
 
@@ -35,7 +35,7 @@ impl<B: BlockingBackend> Gate<B> {
             return Poll::Ready(());
         }
         self.lock.poll(cx, true, |section, registration| {
-            // It may have been opened since.
+            // The gate may have been opened since.
             if section.bits.contains(OPEN) && !self.forgetful {
                 return Ok(());
             }
@@ -44,14 +44,14 @@ impl<B: BlockingBackend> Gate<B> {
     }
 }
 
-// What can be done with it.
+// The operations.
 #[derive(Clone, Debug)]
 enum Op {
     Open,
     Opened,
 }
 
-// What that means, one operation at a time.
+// What the operations mean, one at a time.
 struct GateSpec;
 
 impl Spec for GateSpec {
@@ -67,12 +67,12 @@ impl Spec for GateSpec {
         match call.op {
             Op::Open => vec![(true, ())],
             Op::Opened if open => vec![(true, ())],
-            Op::Opened => vec![], // it waits
+            Op::Opened => vec![], // the task waits
         }
     }
 }
 
-// How it is done with the real thing.
+// How the operations are started on the real gate.
 struct GateOn<B> {
     forgetful: bool,
     backend: PhantomData<fn() -> B>,
@@ -129,7 +129,7 @@ impl<B: BlockingBackend> Subject for GateOn<B> {
     }
 }
 
-// All of that over every backend, so that every engine can run it.
+// The same over every backend, so that every engine can run it.
 struct Gates {
     forgetful: bool,
 }
@@ -146,12 +146,12 @@ impl GenericSubject for Gates {
 }
 
 fn main() {
-    // Under every engine.
+    // Check it under every engine.
     for report in check(&Gates { forgetful: false }, "gate", Profile::Quick) {
         assert!(report.holds(), "{report}");
     }
 
-    // And what it looks like when it does not hold, under one of them.
+    // Explore the broken gate under one engine, and show what the failure looks like.
     let broken = Gates { forgetful: true };
     let plan = Plan::of(Mode::Exhaustive, Profile::Quick);
     let report = explore(&broken, "forgetful-gate", Mode::Exhaustive, &plan);

@@ -1,21 +1,22 @@
-//! What can be run by name: the subjects, then the specimens.
+//! The subjects and specimens that can be run by name.
 
 use crate::run::entry::{SpecimenEntry, SubjectEntry};
 use crate::{specimens, subjects};
 
-/// Every subject, in the order in which they run.
+/// Returns every subject, in the order in which they run.
 #[must_use]
 pub(crate) fn subjects() -> Vec<SubjectEntry> {
     subjects::all()
 }
 
-/// Every specimen.
+/// Returns every specimen.
 #[must_use]
 pub(crate) fn specimens() -> Vec<SpecimenEntry> {
     specimens::all()
 }
 
-/// The names of the subjects of a group; empty if there is no such group.
+/// Returns the names of the subjects of a group. There are none if there is no such
+/// group.
 pub(crate) fn group(name: &str) -> Vec<String> {
     let subjects = subjects().into_iter();
     subjects
@@ -24,7 +25,7 @@ pub(crate) fn group(name: &str) -> Vec<String> {
         .collect()
 }
 
-/// The subject or specimen of a name.
+/// Returns the subject or specimen of this name.
 #[must_use]
 pub(crate) fn find(name: &str) -> Option<SubjectEntry> {
     let specimens = specimens().into_iter().map(|specimen| specimen.named);

@@ -5,7 +5,7 @@ use reveille::protocol::Bits;
 
 use crate::subject::step::Hook;
 
-/// Something that happened. Recorded only while replaying.
+/// An event of an execution.
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     pub(crate) who: usize,

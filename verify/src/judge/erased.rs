@@ -1,12 +1,11 @@
-//! A subject whose types are not known: what programs are written for, and what
-//! the engines run.
+//! Subjects whose types have been erased. Programs are enumerated over them, and the
+//! engines run them.
 //!
-//! There are many subjects, each over every backend, and the engines do the same
-//! with all of them. So that they are compiled once and not once for each, they
-//! meet a subject only through [`AnySubject`]: an operation goes by its number
-//! among those of its role, and what a participant holds and is answered has
-//! lost its type. What stands here for every subject and backend is to know
-//! these types again, and no more.
+//! There are many subjects, each over every backend, and the engines do the same with
+//! all of them. The engines meet a subject only through [`AnySubject`], so they are
+//! compiled once and not once for each subject. An operation is known by its index in
+//! its role, and actors and results are boxed. The code of this file is compiled for
+//! every subject and backend, so it only recovers the types.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -27,12 +26,13 @@ use crate::subject::value::Value;
 use crate::subject::verdict::Violation;
 use crate::subject::{Started, Subject};
 
-/// A [`Subject`] with its roles for so many participants, as an object.
+/// A [`Subject`] with its roles for a number of participants, as an object.
 pub(crate) trait AnySubject: Alphabet + Send + Sync {
-    /// [`Subject::actors`], one for each role.
+    /// Returns [`Subject::actors`], one for each role.
     fn actors(&self) -> Vec<Actor>;
 
-    /// [`Subject::start`], with an actor that is this subject's.
+    /// Starts an operation by [`Subject::start`]. The actor must be one of this
+    /// subject.
     fn start<'a>(
         &self,
         actor: &'a mut (dyn Any + Send),
@@ -43,25 +43,25 @@ pub(crate) trait AnySubject: Alphabet + Send + Sync {
     /// Judges a history by [`Subject::spec`].
     fn judge(&self, history: History<'_>, order: Order) -> Result<(), Violation>;
 
-    /// [`Subject::describe`].
+    /// Describes bits by [`Subject::describe`].
     fn describe(&self, bits: Bits) -> String;
 }
 
 /// What a participant holds.
 pub(crate) type Actor = Box<dyn Any + Send>;
 
-/// What an operation answered.
+/// What an operation returned.
 pub(crate) type BoxedRet = Box<dyn AnyRet>;
 
-/// What is asked of an answer of any type.
+/// What is needed of a result of any type.
 pub(crate) trait AnyRet: Any + Debug + Send {}
 
 impl<Ret: Any + Debug + Send> AnyRet for Ret {}
 
-/// The operations of each participant, with their answers.
+/// The operations of each participant, with their results.
 pub(crate) type History<'a> = Vec<Vec<Invocation<'a, usize, BoxedRet>>>;
 
-/// The subject for so many participants, without its types.
+/// Returns the subject for this many participants, with its types erased.
 pub(crate) fn erase<S: Subject>(subject: S, participants: usize) -> Arc<dyn AnySubject> {
     let roles = subject.roles(participants);
     let bare = roles.iter().map(bare).collect();
@@ -72,7 +72,7 @@ pub(crate) fn erase<S: Subject>(subject: S, participants: usize) -> Arc<dyn AnyS
     })
 }
 
-/// A role whose operations have lost their type.
+/// Returns a role whose operations have no type.
 fn bare<Op>(role: &Role<Op>) -> Role<()> {
     Role {
         name: role.name,
@@ -126,8 +126,8 @@ impl<S: Subject> AnySubject for Known<S> {
     }
 }
 
-// What follows is generic over the types of a specification alone: it is compiled
-// once for all the backends that a subject is over.
+// What follows is generic only over the types of a specification, so it is compiled
+// once for all the backends of a subject.
 
 fn known_call<'a, Op>(roles: &'a [Role<Op>], call: Call<'_, usize>) -> Call<'a, Op> {
     let Call {
@@ -149,9 +149,8 @@ fn erase_ret<Ret: AnyRet>(started: Started<'_, Ret>) -> Started<'_, BoxedRet> {
     }
 }
 
-/// A future whose answer has lost its type. It is no `async` block that awaits
-/// the other, since that would drop it at its answer: its end is for the
-/// participant to say.
+/// A future whose result is boxed. An `async` block that awaits the inner future would
+/// drop it when it is ready. Here the participant decides when to drop it.
 struct ErasedFuture<'a, Ret>(Pin<Box<dyn Future<Output = Ret> + Send + 'a>>);
 
 impl<Ret: AnyRet> Future for ErasedFuture<'_, Ret> {
@@ -171,7 +170,7 @@ fn judge_known<S: Spec<Ret: 'static>>(
 ) -> Result<(), Violation> {
     let known = |ret: BoxedRet| -> S::Ret {
         let ret: Box<dyn Any> = ret;
-        *ret.downcast().expect("the answer is this subject's")
+        *ret.downcast().expect("the result is this subject's")
     };
     let history: Vec<Vec<_>> = history
         .into_iter()

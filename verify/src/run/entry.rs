@@ -1,4 +1,5 @@
-//! Entries: what can be run by name, as the subjects and specimens declare it.
+//! Entries: the subjects and specimens that can be run by name, as their files declare
+//! them.
 
 use std::fmt;
 
@@ -11,28 +12,28 @@ use crate::subject::verdict::Class;
 pub(crate) struct SubjectEntry {
     /// Its name.
     pub(crate) name: String,
-    /// What it is, in a line.
+    /// A description of one line.
     pub(crate) about: &'static str,
     /// How it is run.
     pub(crate) entry: Box<dyn Entry>,
-    /// Which public operations its programs perform.
+    /// The public operations that its programs perform.
     pub(crate) surface: Surface,
-    /// The group it belongs to: subjects that one name selects.
+    /// The group to which it belongs. A group's name selects all of its subjects.
     pub(crate) group: Option<&'static str>,
 }
 
-/// Which public operations the programs of a subject perform.
+/// The public operations that the programs of a subject perform.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Surface {
-    /// Those of source files, except some.
+    /// Those of source files, with exceptions.
     Sources(&'static [Source]),
     /// Those of the subject of this name.
     As(&'static str),
-    /// Those of no single file, for a reason.
+    /// Those of no single file, for the given reason.
     Other(&'static str),
 }
 
-/// A source file, and which of its public functions no program performs.
+/// A source file, and the public functions of it that no program performs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source {
     /// Its path below `primitives/src`.
@@ -48,11 +49,11 @@ pub(crate) enum Absent {
     Creates,
     /// It needs exclusive access: no other operation can overlap it.
     Exclusive,
-    /// It returns what never changes.
+    /// It always returns the same.
     Constant,
     /// It runs the same code as the operation of this name.
     SameAs(&'static str),
-    /// It exists with the feature `locations` only, and decides nothing.
+    /// It exists only with the feature `locations`, and decides nothing.
     Locations,
 }
 
@@ -68,7 +69,8 @@ impl fmt::Display for Absent {
     }
 }
 
-/// The operations that the programs perform, or that they do not, in a line.
+/// Formats the operations that the programs perform, and those that they do not, in a
+/// line.
 impl fmt::Display for Surface {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -92,7 +94,7 @@ impl fmt::Display for Surface {
 }
 
 impl SubjectEntry {
-    /// A subject that is generic over its backend.
+    /// Creates the entry of a subject that is generic over its backend.
     pub(crate) fn new(
         name: &'static str,
         about: &'static str,
@@ -102,7 +104,7 @@ impl SubjectEntry {
         Self::of(name, about, Box::new(Generic(subject)), surface)
     }
 
-    /// Anything that can be run.
+    /// Creates an entry of anything that can be run.
     pub(crate) fn of(
         name: &'static str,
         about: &'static str,
@@ -133,16 +135,16 @@ impl fmt::Debug for SubjectEntry {
 
 /// A specimen with its name, and the class in which it must be caught.
 pub(crate) struct SpecimenEntry {
-    /// Its name: that of its subject, a slash, and its own.
+    /// Its name, which is that of its subject, a slash, and its own.
     pub(crate) named: SubjectEntry,
-    /// The class it must be caught in; `None` if it must pass.
+    /// The class in which it must be caught. It is `None` if it must pass.
     pub(crate) expected: Option<Class>,
-    /// How many operations the programs have at most.
+    /// The greatest number of operations of its programs.
     total: usize,
 }
 
 impl SpecimenEntry {
-    /// The specimens of one subject: for each its name, its fault, and the class in
+    /// Creates the specimens of a subject. Each has a name, a fault, and the class in
     /// which programs of at most `total` operations must catch it.
     pub(crate) fn all_of<F, S: GenericSubject, const N: usize>(
         subject: &str,
@@ -155,10 +157,10 @@ impl SpecimenEntry {
                 name: format!("{subject}/{name}"),
                 about: match expected {
                     Some(_) => "broken on purpose: must be caught",
-                    None => "correct, if uncommon: must pass",
+                    None => "correct but uncommon: must pass",
                 },
                 entry: Box::new(Generic(specimen(fault))),
-                surface: Surface::Other("a specimen has the operations that its fault takes"),
+                surface: Surface::Other("a specimen has the operations that its fault needs"),
                 group: None,
             },
             expected,
@@ -167,8 +169,8 @@ impl SpecimenEntry {
         faults.into_iter().map(entry).collect()
     }
 
-    /// The mode it is run in: where races of accesses to memory are seen if it must
-    /// be caught as one, and else where only sections are interleaved, which is
+    /// Returns the mode in which it is run. A race of accesses to memory is found only
+    /// in `sections`. Every other class is found if sections are interleaved, which is
     /// cheapest.
     pub(crate) fn mode(&self) -> Mode {
         match self.expected {
@@ -177,7 +179,7 @@ impl SpecimenEntry {
         }
     }
 
-    /// The programs it is run with.
+    /// Returns the bounds of its programs.
     pub(crate) fn plan(&self) -> Plan {
         let mut plan = Plan::of(self.mode(), Profile::Quick);
         plan.bound.total = self.total;

@@ -1,22 +1,22 @@
-//! Replay tokens: one execution of one program, as a word.
+//! Replay tokens. A token names one execution of one program.
 
 use std::fmt;
 
 use crate::subject::plan::Mode;
 
-/// What it takes to run one execution again. Everything that decides it is in
-/// the token; engines are deterministic, so its number is enough.
+/// What is needed to run one execution again. Engines are deterministic, so the number
+/// of the execution is enough.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
-    /// The subject or specimen.
+    /// The name of the subject or specimen.
     pub(crate) subject: String,
-    /// How it is run.
+    /// The mode in which it is run.
     pub(crate) mode: Mode,
     /// The program, as text.
     pub(crate) program: String,
-    /// The bound on preemptions under which the execution was come by.
+    /// The bound on preemptions under which the execution was found.
     pub(crate) preemptions: Option<usize>,
-    /// The seed of what is drawn.
+    /// The seed of the draws.
     pub(crate) seed: u64,
     /// The number of the execution.
     pub(crate) execution: u64,
@@ -39,11 +39,11 @@ impl Token {
         )
     }
 
-    /// Reads a token.
+    /// Parses a token.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, in a sentence.
+    /// Returns what is wrong with the token, in a sentence.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let damaged = |why: &str| {
             format!(
@@ -82,7 +82,8 @@ impl fmt::Display for Token {
     }
 }
 
-/// FNV-1a: tells a slip of the hand, nothing more.
+/// Returns a checksum of the text, by FNV-1a. It detects slips of the hand, nothing
+/// more.
 fn checksum(text: &str) -> String {
     let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)

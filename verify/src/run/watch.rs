@@ -1,11 +1,12 @@
-//! A look at whoever runs programs: one that takes long is named while it does.
+//! Watches a run, and names a program that takes long while it still runs.
 //!
 //! ```text
 //!   begins(7) ──▶ at 7 ──a period──▶ named ──twice as long──▶ named again
 //!                   └──begins(8)──▶ at 8                └──▶ …        dropped: over
 //! ```
 //!
-//! An execution that does not end, since a poll of it spins, says nothing itself.
+//! An execution that does not end, because a poll of it spins, cannot report that
+//! itself.
 
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 /// How long a program may take before it is named.
 pub(crate) const PERIOD: Duration = Duration::from_secs(60);
 
-/// What is being run.
+/// The program that runs, and since when.
 pub(crate) struct Watch {
     state: Mutex<State>,
     over: Condvar,
@@ -26,8 +27,8 @@ struct State {
 }
 
 impl Watch {
-    /// Runs `f` beside a thread that watches it, and names each program that
-    /// takes longer than the period.
+    /// Runs `f` while a thread watches it. The thread names each program that takes
+    /// longer than the period.
     pub(crate) fn over<R>(
         period: Duration,
         name: impl Fn(usize, Duration) + Sync,
@@ -48,7 +49,7 @@ impl Watch {
         })
     }
 
-    /// A program begins, and the one before it has ended.
+    /// Records that a program begins. The one before it has ended.
     pub(crate) fn begins(&self, program: usize) {
         let mut state = self.state();
         state.program = Some(program);
@@ -67,7 +68,7 @@ impl Watch {
                 patience *= 2;
                 name(program, taken);
             }
-            // The next program may have begun: nobody tells of that.
+            // The next program may have begun. No notification says so.
             let waited = self.over.wait_timeout(state, period / 2);
             (state, _) = waited.unwrap_or_else(|poison| poison.into_inner());
         }
@@ -80,7 +81,7 @@ impl Watch {
     }
 }
 
-/// Ends the watch, also where what is watched panics.
+/// Ends the watch, even if the watched function panics.
 struct Until<'a>(&'a Watch);
 
 impl Drop for Until<'_> {

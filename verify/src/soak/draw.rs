@@ -1,11 +1,11 @@
-//! What a task of the soak does by chance, and how tasks are counted.
+//! The choices that a task of the soak draws, and how tasks are run.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-/// What a task draws: always the same for its number.
+/// The choices of a task. They depend only on its number.
 pub(super) struct Draw(u64);
 
 impl Draw {
@@ -13,7 +13,7 @@ impl Draw {
         Self((task + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// A number below `n`, by Marsaglia's xorshift.
+    /// Returns a number below `n`, by Marsaglia's xorshift.
     pub(super) fn below(&mut self, n: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -21,8 +21,9 @@ impl Draw {
         (self.0 >> 33) % n
     }
 
-    /// Awaits a future to its end, or gives it up: some time after its first poll,
-    /// whether it has been woken since or not, or when a timeout passes.
+    /// Awaits a future to its end, or gives it up. It is given up when a timeout
+    /// passes, or some time after its first poll, whether it has been woken since or
+    /// not.
     pub(super) async fn perhaps<F: Future>(&mut self, future: F) -> Option<F::Output> {
         match self.below(4) {
             0 => {
@@ -42,7 +43,7 @@ impl Draw {
         }
     }
 
-    /// Lets others run, or not.
+    /// Yields to other tasks a few times, or not at all.
     pub(super) async fn pause(&mut self) {
         for _ in 0..self.below(4) {
             tokio::task::yield_now().await;
@@ -50,7 +51,7 @@ impl Draw {
     }
 }
 
-/// That something is as it should be.
+/// Returns an error if `found` is not what is expected.
 pub(super) fn expect<T: PartialEq + std::fmt::Debug>(
     what: &str,
     found: T,
@@ -62,12 +63,14 @@ pub(super) fn expect<T: PartialEq + std::fmt::Debug>(
     }
 }
 
-/// Runs so many tasks to their ends, and answers the sum of what they answer.
+/// Runs `number` tasks to their ends, and returns the sum of their results.
 pub(super) async fn tasks<F>(number: u64, task: impl Fn(u64) -> F) -> Result<u64, String>
 where
     F: Future<Output = u64> + Send + 'static,
 {
-    let tasks: Vec<_> = (0..number).map(|who| tokio::spawn(task(who))).collect();
+    let tasks: Vec<_> = (0..number)
+        .map(|number| tokio::spawn(task(number)))
+        .collect();
     let mut sum = 0;
     for task in tasks {
         sum += task

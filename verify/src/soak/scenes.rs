@@ -1,4 +1,4 @@
-//! The scenes of the soak, one a primitive.
+//! The scenes of the soak, one for each primitive.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,14 +13,14 @@ use reveille::{
 
 use crate::soak::draw::{Draw, expect, tasks};
 
-/// A scene: some primitive, and what its tasks do with it. What does not add up
-/// is an error.
+/// A scene: a primitive, and what its tasks do with it. It returns an error if the
+/// results do not add up.
 pub(super) type Scene = fn(tasks: u64) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
-/// How often each task does what it does.
+/// How many rounds each task runs.
 const ROUNDS: u64 = 10;
 
-/// Longer than it takes somebody else to come.
+/// Longer than another task takes to arrive.
 const MOMENT: Duration = Duration::from_millis(5);
 
 pub(super) const ALL: [(&str, Scene); 9] = [
@@ -35,14 +35,14 @@ pub(super) const ALL: [(&str, Scene); 9] = [
     ("set-once", |tasks| Box::pin(set_onces(tasks))),
 ];
 
-/// Each value is received or handed back: none is lost, none is there twice.
+/// Checks that each value is received or returned. No value is lost or duplicated.
 async fn oneshots(number: u64) -> Result<(), String> {
     let back = Arc::new(AtomicU64::new(0));
     let refused = back.clone();
-    let received = tasks(number, move |who| {
+    let received = tasks(number, move |task| {
         let refused = refused.clone();
         async move {
-            let mut draw = Draw::new(who);
+            let mut draw = Draw::new(task);
             let mut received = 0;
             for _ in 0..ROUNDS {
                 let (tx, rx) = oneshot::channel();
@@ -52,7 +52,7 @@ async fn oneshots(number: u64) -> Result<(), String> {
                 match (got, sent) {
                     (Some(Ok(value)), Ok(())) => received += value,
                     (None, Err(value)) => drop(refused.fetch_add(value, SeqCst)),
-                    // Sent before the receiver went, and dropped with it.
+                    // Sent before the receiver was dropped, and dropped with it.
                     (None, Ok(())) => drop(refused.fetch_add(1, SeqCst)),
                     (Some(_), _) => {}
                 }
@@ -64,7 +64,7 @@ async fn oneshots(number: u64) -> Result<(), String> {
     expect("values", received + back.load(SeqCst), number * ROUNDS)
 }
 
-/// Whatever is put there is taken, by whoever is told of it.
+/// Checks that all goods are taken, by tasks that have been notified of them.
 async fn notifies(number: u64) -> Result<(), String> {
     struct Shop {
         goods: AtomicU64,
@@ -81,10 +81,10 @@ async fn notifies(number: u64) -> Result<(), String> {
         taken.is_ok()
     };
     let shared = shop.clone();
-    let taken = tasks(number, move |who| {
+    let taken = tasks(number, move |task| {
         let shop = shared.clone();
         async move {
-            let mut draw = Draw::new(who);
+            let mut draw = Draw::new(task);
             let mut taken = 0;
             for _ in 0..ROUNDS {
                 shop.goods.fetch_add(1, SeqCst);
@@ -93,7 +93,8 @@ async fn notifies(number: u64) -> Result<(), String> {
                     1 => shop.arrival.notify_last(),
                     _ => shop.arrival.notify_one(),
                 }
-                // There is one for each who looks: those who gave up left theirs.
+                // There is an item for each task that looks: a task that gave up left
+                // its own.
                 let wait = shop.arrival.wait_until(|| take(&shop));
                 taken += u64::from(draw.perhaps(wait).await.is_some());
             }
@@ -103,20 +104,20 @@ async fn notifies(number: u64) -> Result<(), String> {
     .await?;
     expect("goods", taken + shop.goods.load(SeqCst), number * ROUNDS)?;
     expect(
-        "who waits",
+        "waiters",
         shop.arrival.waiting() + shop.arrival.granted(),
         0,
     )
 }
 
-/// Nobody is lost who locked, and nobody holds the lock beside another.
+/// Checks that no increment is lost, and that no two tasks hold the lock at once.
 async fn mutexes(number: u64) -> Result<(), String> {
     let mutex = Arc::new(Mutex::new(0));
     let shared = mutex.clone();
-    let locked = tasks(number, move |who| {
+    let locked = tasks(number, move |task| {
         let mutex = shared.clone();
         async move {
-            let mut draw = Draw::new(who);
+            let mut draw = Draw::new(task);
             let mut locked = 0;
             for _ in 0..ROUNDS {
                 if let Some(mut count) = draw.perhaps(mutex.lock()).await {
@@ -130,13 +131,13 @@ async fn mutexes(number: u64) -> Result<(), String> {
         }
     })
     .await?;
-    expect("who waits", mutex.waiting(), 0)?;
-    expect("a grant nobody sees", mutex.granted(), false)?;
+    expect("waiters", mutex.waiting(), 0)?;
+    expect("an unobserved grant", mutex.granted(), false)?;
     let count = *mutex.try_lock().map_err(|error| error.to_string())?;
     expect("the count", count, locked)
 }
 
-/// Whatever is put there under the lock is taken.
+/// Checks that all goods are taken. The goods are under the lock.
 async fn condvars(number: u64) -> Result<(), String> {
     struct Shop {
         goods: Mutex<u64>,
@@ -147,10 +148,10 @@ async fn condvars(number: u64) -> Result<(), String> {
         arrival: Condvar::new(),
     });
     let shared = shop.clone();
-    let taken = tasks(number, move |who| {
+    let taken = tasks(number, move |task| {
         let shop = shared.clone();
         async move {
-            let mut draw = Draw::new(who);
+            let mut draw = Draw::new(task);
             let mut taken = 0;
             for _ in 0..ROUNDS {
                 *shop.goods.lock().await += 1;
@@ -172,26 +173,29 @@ async fn condvars(number: u64) -> Result<(), String> {
     let left = *shop.goods.try_lock().map_err(|error| error.to_string())?;
     expect("goods", taken + left, number * ROUNDS)?;
     expect(
-        "who waits",
+        "waiters",
         shop.arrival.waiting() + shop.arrival.granted(),
         0,
     )
 }
 
-/// A writer is alone, and what is written is there.
+/// Checks that a writer is alone, and that no write is lost.
 async fn rwlocks(number: u64) -> Result<(), String> {
     let shared = Arc::new((RwLock::new(0), AtomicBool::new(false)));
     let scene = shared.clone();
-    let written = tasks(number, move |who| {
+    let written = tasks(number, move |task| {
         let shared = scene.clone();
         async move {
             let (lock, writing) = &*shared;
             let write = |count: &mut u64| {
-                assert!(!writing.swap(true, SeqCst), "two write at once");
+                assert!(!writing.swap(true, SeqCst), "two tasks write at once");
                 *count += 1;
-                assert!(writing.swap(false, SeqCst), "somebody else wrote");
+                assert!(
+                    writing.swap(false, SeqCst),
+                    "another task wrote at the same time"
+                );
             };
-            let mut draw = Draw::new(who);
+            let mut draw = Draw::new(task);
             let mut written = 0;
             for _ in 0..ROUNDS {
                 match draw.below(4) {
@@ -208,7 +212,7 @@ async fn rwlocks(number: u64) -> Result<(), String> {
                         let before = *looks;
                         let upgrade = RwLockUpgradableReadGuard::upgrade(looks);
                         if let Some(mut count) = draw.perhaps(upgrade).await {
-                            assert_eq!(*count, before, "somebody wrote in between");
+                            assert_eq!(*count, before, "another task wrote before the upgrade");
                             write(&mut count);
                             written += 1;
                         }
@@ -217,7 +221,7 @@ async fn rwlocks(number: u64) -> Result<(), String> {
                         if let Some(count) = draw.perhaps(lock.read()).await {
                             let before = *count;
                             draw.pause().await;
-                            assert!(!writing.load(SeqCst), "somebody writes beside a reader");
+                            assert!(!writing.load(SeqCst), "a task writes beside a reader");
                             assert_eq!(*count, before);
                         }
                     }
@@ -228,21 +232,21 @@ async fn rwlocks(number: u64) -> Result<(), String> {
     })
     .await?;
     let (lock, _) = &*shared;
-    expect("who waits", lock.waiting() + lock.granted(), 0)?;
+    expect("waiters", lock.waiting() + lock.granted(), 0)?;
     let count = *lock.try_write().map_err(|error| error.to_string())?;
     expect("the count", count, written)
 }
 
-/// No more is held than there is, and all of it comes back.
+/// Checks that no more permits are held than exist, and that all of them come back.
 async fn semaphores(number: u64) -> Result<(), String> {
     const PERMITS: usize = 5;
     let shared = Arc::new((Semaphore::new(PERMITS), AtomicUsize::new(0)));
     let scene = shared.clone();
-    tasks(number, move |who| {
+    tasks(number, move |task| {
         let shared = scene.clone();
         async move {
             let (semaphore, held) = &*shared;
-            let mut draw = Draw::new(who);
+            let mut draw = Draw::new(task);
             for _ in 0..ROUNDS {
                 let least = 1 + draw.below(3);
                 let most = least + draw.below(3);
@@ -262,23 +266,24 @@ async fn semaphores(number: u64) -> Result<(), String> {
     })
     .await?;
     let (semaphore, _) = &*shared;
-    expect("who waits", semaphore.waiting() + semaphore.granted(), 0)?;
+    expect("waiters", semaphore.waiting() + semaphore.granted(), 0)?;
     expect("permits", semaphore.available_permits(), PERMITS)
 }
 
-/// Of those who meet one leads, however many gave up; nobody else goes on.
+/// Checks that each generation has one leader, and at most `N` tasks, although some
+/// give up.
 async fn barriers(number: u64) -> Result<(), String> {
     const N: u64 = 4;
     let shared = Arc::new((Barrier::new(N as usize), AtomicU64::new(0)));
     let scene = shared.clone();
-    let passed = tasks(number, move |who| {
+    let passed = tasks(number, move |task| {
         let shared = scene.clone();
         async move {
             let (barrier, leaders) = &*shared;
-            let mut draw = Draw::new(who);
+            let mut draw = Draw::new(task);
             let mut passed = 0;
             for _ in 0..ROUNDS {
-                // The last may find nobody to meet.
+                // The last task may find no other to meet.
                 let wait = tokio::time::timeout(MOMENT, draw.perhaps(barrier.wait()));
                 if let Ok(Some(met)) = wait.await {
                     passed += 1;
@@ -290,33 +295,33 @@ async fn barriers(number: u64) -> Result<(), String> {
     })
     .await?;
     let (barrier, leaders) = &*shared;
-    expect("who waits", barrier.waiting() + barrier.granted(), 0)?;
+    expect("waiters", barrier.waiting() + barrier.granted(), 0)?;
     let generations = leaders.load(SeqCst);
     let possible = generations..=generations * N;
     expect(
-        "too few or too many went on",
+        "the number of tasks that passed is possible",
         possible.contains(&passed),
         true,
     )?;
-    expect("nobody met", generations == 0, false)
+    expect("no tasks met", generations == 0, false)
 }
 
-/// Makes a value, with a wait on the way.
+/// Initializes the value, and waits once on the way.
 async fn make(made: Arc<AtomicU64>) -> u64 {
     tokio::task::yield_now().await;
     made.fetch_add(1, SeqCst);
     7
 }
 
-/// One value is made, and everybody sees it.
+/// Checks that the value is initialized once, and that every task sees it.
 async fn once_cells(number: u64) -> Result<(), String> {
     let made = Arc::new(AtomicU64::new(0));
     let cell = Arc::new(OnceCell::new());
     let scene = (cell.clone(), made.clone());
-    tasks(number, move |who| {
+    tasks(number, move |task| {
         let (cell, made) = scene.clone();
         async move {
-            let mut draw = Draw::new(who);
+            let mut draw = Draw::new(task);
             let init = || make(made.clone());
             while draw.perhaps(cell.get_or_init(init)).await.is_none() {}
             assert_eq!(*cell.wait().await, 7);
@@ -325,25 +330,25 @@ async fn once_cells(number: u64) -> Result<(), String> {
     })
     .await?;
     expect("values made", made.load(SeqCst), 1)?;
-    expect("who waits", cell.waiting() + cell.granted(), 0)
+    expect("waiters", cell.waiting() + cell.granted(), 0)
 }
 
-/// One value is set, and everybody who waits sees it.
+/// Checks that the value is set once, and that every waiter sees it.
 async fn set_onces(number: u64) -> Result<(), String> {
     let once = Arc::new(SetOnce::new());
     let scene = once.clone();
-    let set = tasks(number, move |who| {
+    let set = tasks(number, move |task| {
         let once = scene.clone();
         async move {
-            let mut draw = Draw::new(who);
-            let mut set = u64::from(who + 1 == number && once.set(who).is_ok());
+            let mut draw = Draw::new(task);
+            let mut set = u64::from(task + 1 == number && once.set(task).is_ok());
             while draw.perhaps(once.wait()).await.is_none() {
-                set += u64::from(draw.below(64) == 0 && once.set(who).is_ok());
+                set += u64::from(draw.below(64) == 0 && once.set(task).is_ok());
             }
             set
         }
     })
     .await?;
     expect("times it was set", set, 1)?;
-    expect("who waits", once.waiting() + once.granted(), 0)
+    expect("waiters", once.waiting() + once.granted(), 0)
 }

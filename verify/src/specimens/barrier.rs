@@ -1,7 +1,7 @@
-//! A barrier with a fault to order.
+//! A barrier with a fault that can be chosen.
 //!
-//! Written the plain way, with everything under one lock, so that a fault is a
-//! line. With [`Fault::None`] it is correct.
+//! It is written in the plain way, with everything under one lock, so that each fault
+//! is a line. With [`Fault::None`] it is correct.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -22,35 +22,34 @@ use crate::subject::verdict::Class;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::barrier::{self as real, BarrierSpec, Op, Ret};
 
-/// What this file registers.
+/// Returns the specimens of this file.
 pub(crate) fn entries() -> Vec<SpecimenEntry> {
     SpecimenEntry::all_of("barrier", 3, Fault::ALL, Specimen)
 }
 
-/// What is wrong with it.
+/// What is wrong with the barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// Nothing.
     None,
     /// An arrival that is dropped stays counted.
     DroppedStaysCounted,
-    /// The last to arrive lets the others go on one by one, and whoever comes
-    /// meanwhile too.
+    /// The last task to arrive releases the others one by one, and with them a task
+    /// that arrives meanwhile.
     NewcomersSwept,
-    /// The count goes back to none only after the wakes.
+    /// The count is reset only after the wakes.
     ResetLate,
-    /// Those who wait go on where they find nobody counted, instead of knowing
-    /// their generation.
+    /// A waiter passes if it finds a count of zero, instead of comparing generations.
     CountIsSign,
-    /// P3: only the first of those who wait is woken.
+    /// P3: only the first waiter is woken.
     WakesOne,
     /// P5: the first waker is kept.
     FirstWakerKept,
 }
 
 impl Fault {
-    /// Every one, with its name and the class it must be caught in: none for
-    /// those that must pass.
+    /// Every fault, with its name and the class in which it must be caught. It is
+    /// `None` for a specimen that must pass.
     pub(crate) const ALL: [(&'static str, Self, Option<Class>); 7] = [
         ("plain", Self::None, None),
         (
@@ -73,7 +72,7 @@ impl Fault {
         ),
     ];
 
-    /// For how many the barrier is: for three, where two must wait at once.
+    /// Returns the size of the barrier: three if the fault takes two waiters, else two.
     fn n(self) -> usize {
         match self {
             Self::WakesOne => 3,
@@ -109,11 +108,11 @@ pub(crate) struct Barrier<B: BlockingBackend> {
 
 #[derive(Default)]
 struct State {
-    /// How many have arrived.
+    /// How many tasks have arrived.
     count: usize,
-    /// Those who wait, by the numbers they were given.
+    /// The waiters, with their numbers.
     here: Vec<(usize, Option<Waker>)>,
-    /// Those who have been let go on, and have not seen it.
+    /// The waiters that have been notified and have not observed it.
     called: Vec<usize>,
     next: usize,
 }
@@ -132,7 +131,7 @@ impl<B: BlockingBackend> Barrier<B> {
         self.fault == fault
     }
 
-    /// Arrives, or looks whether it may go on.
+    /// Arrives, or checks whether the wait is over.
     fn look(&self, state: &mut State, number: &mut Option<usize>) -> Option<(Ret, Vec<Waker>)> {
         if let Some(known) = *number {
             let over = match self.is(Fault::CountIsSign) {
@@ -164,15 +163,15 @@ impl<B: BlockingBackend> Barrier<B> {
     }
 
     fn poll(&self, cx: &mut Context<'_>, number: &mut Option<usize>) -> Poll<Ret> {
-        // It arrives first: a waker that panics when it is cloned takes back an
-        // arrival, and does not keep one from being.
-        let mut answer = self.lock.with(|section| self.look(section.state, number));
-        if answer.is_none() {
+        // The arrival comes first: if cloning the waker panics, an arrival is
+        // withdrawn. The panic does not prevent an arrival.
+        let mut result = self.lock.with(|section| self.look(section.state, number));
+        if result.is_none() {
             let waker = cx.waker().clone();
             let (again, unused) = self.lock.with(|section| {
                 let state = section.state;
-                if let Some(answer) = self.look(state, number) {
-                    return (Some(answer), Some(waker));
+                if let Some(result) = self.look(state, number) {
+                    return (Some(result), Some(waker));
                 }
                 let place = state.here.iter_mut().find(|(one, _)| Some(*one) == *number);
                 let unused = match place {
@@ -183,12 +182,12 @@ impl<B: BlockingBackend> Barrier<B> {
                 (None, unused)
             });
             drop(unused);
-            answer = again;
+            result = again;
         }
-        let Some((answer, mut wakers)) = answer else {
+        let Some((result, mut wakers)) = result else {
             return Poll::Pending;
         };
-        if answer == Ret::Leads {
+        if result == Ret::Leads {
             while self.is(Fault::NewcomersSwept) {
                 let waker = self.lock.with(|section| {
                     let state = section.state;
@@ -213,7 +212,7 @@ impl<B: BlockingBackend> Barrier<B> {
                 self.lock.with(|section| section.state.count = 0);
             }
         }
-        Poll::Ready(answer)
+        Poll::Ready(result)
     }
 
     fn leave(&self, number: usize) {
@@ -222,7 +221,8 @@ impl<B: BlockingBackend> Barrier<B> {
             state.called.retain(|&called| called != number);
             let place = state.here.iter().position(|&(one, _)| one == number)?;
             if !self.is(Fault::DroppedStaysCounted) {
-                // Of newcomers who are being swept none has been counted yet.
+                // A task that is released with the generation before it has not been
+                // counted yet.
                 state.count = state.count.saturating_sub(1);
             }
             Some(state.here.remove(place))
@@ -264,8 +264,8 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         BarrierSpec(self.fault.n())
     }
 
-    /// Always three parts, of one operation each: two who meet, and one who comes
-    /// later, or counts; or three who meet.
+    /// Returns three roles of one operation each: two tasks that meet, and a third that
+    /// arrives later, counts, or meets them.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
         vec![
             asymmetric(real::role(), 0, |op| *op == Op::Wait),

@@ -1,11 +1,11 @@
-//! Primitives that are broken on purpose, and some that only look it.
+//! Primitives that are broken on purpose, and some that are correct but uncommon.
 //!
-//! They check the checker: each breaks one rule and must be caught, in its
-//! class; the others break none and must pass. A verifier that cries wolf
-//! is as useless as a blind one.
+//! They check the verifier. A broken specimen breaks one rule, and must be caught in
+//! its class. The others must pass: a verifier that reports faults that are none is as
+//! useless as one that misses them.
 //!
-//! The list below is the registry: a line adds a file, and with it everything that
-//! its `entries` declares.
+//! The list below is the registry. A line adds a file, and with it everything that its
+//! `entries` returns.
 
 use crate::run::entry::SpecimenEntry;
 
@@ -18,7 +18,7 @@ macro_rules! specimens {
     ($($name:ident),* $(,)?) => {
         $(pub(crate) mod $name;)*
 
-        /// Every specimen.
+        /// Returns every specimen.
         pub(crate) fn all() -> Vec<SpecimenEntry> {
             [$($name::entries()),*].into_iter().flatten().collect()
         }

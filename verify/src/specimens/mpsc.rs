@@ -1,7 +1,7 @@
-//! A channel of one value with a fault to order.
+//! A channel of one value, with a fault that can be chosen.
 //!
-//! Written the plain way, with everything under one lock, so that a fault is a line.
-//! With [`Fault::None`] it is correct.
+//! It is written in the plain way, with everything under one lock, so that each fault
+//! is a line. With [`Fault::None`] it is correct.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -22,25 +22,25 @@ use crate::subject::verdict::Class;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::mpsc::{MpscSpec, Op, Ret, follows};
 
-/// What this file registers.
+/// Returns the specimens of this file.
 pub(crate) fn entries() -> Vec<SpecimenEntry> {
     let mut entries = SpecimenEntry::all_of("mpsc", 3, ALL, Specimen);
     entries.extend(SpecimenEntry::all_of("mpsc", 4, LONGER, Specimen));
     entries
 }
 
-/// What is wrong with it.
+/// What is wrong with the channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// Nothing.
     None,
-    /// P2: `recv` looks for a value, and registers in another section.
+    /// P2: `recv` checks for a value in one section, and registers in another.
     ChecksThenRegisters,
-    /// P2: `recv` looks for senders, and registers in another section.
+    /// P2: `recv` checks for senders in one section, and registers in another.
     LastSenderUnseen,
-    /// P3: the last sender wakes nobody.
+    /// P3: the last sender does not wake the receiver.
     LastSenderSilent,
-    /// P3: a permit that is given back after the close does not wake the receiver.
+    /// P3: a permit that is released after the close does not wake the receiver.
     ReleaseAfterClose,
     /// P4: the receiver is woken under the lock.
     WakeUnderLock,
@@ -48,22 +48,22 @@ pub(crate) enum Fault {
     DropValueUnderLock,
     /// P5: the first waker is kept.
     FirstWakerKept,
-    /// P6: a value is handed to a `recv` that waits, and dropped with it.
+    /// P6: a value is given to a waiting `recv`, and dropped with it.
     DroppedWithWait,
-    /// P6: a send that is dropped keeps the permit that it was granted.
+    /// P6: a send that is dropped keeps the permit it was granted.
     GrantKept,
-    /// P8: a reservation that was granted a permit loses it where a waker's drop panics.
+    /// P8: a reservation loses the permit it was granted if the drop of a waker panics.
     PermitLostInPanic,
-    /// What is in the channel is gone when it is closed.
+    /// Closing the channel drops the values in it.
     CloseLosesValues,
-    /// A closed channel takes values.
+    /// A closed channel accepts values.
     SendsAfterClose,
-    /// A full channel takes values.
+    /// A full channel accepts values.
     OverCapacity,
 }
 
-/// With the class each must be caught in by programs of three operations: none for
-/// those that must pass.
+/// The faults that programs of three operations must catch, each with its class. It is
+/// `None` for a specimen that must pass.
 const ALL: [(&str, Fault, Option<Class>); 11] = [
     ("plain", Fault::None, None),
     (
@@ -118,7 +118,7 @@ const ALL: [(&str, Fault, Option<Class>); 11] = [
     ),
 ];
 
-/// And by programs of four.
+/// The faults that take programs of four operations.
 const LONGER: [(&str, Fault, Option<Class>); 3] = [
     (
         "release-after-close",
@@ -144,7 +144,7 @@ struct State {
     receiver_gone: bool,
     sender_gone: bool,
     receiver: Option<Waker>,
-    /// Of a `recv` that waits, with the fault that hands it a value.
+    /// The value given to a waiting `recv`, by the fault that does so.
     handed: Option<Value>,
     /// The send that waits, if there is one: whether it was granted a permit, and its
     /// waker.
@@ -161,7 +161,7 @@ impl<B: BlockingBackend> Chan<B> {
         self.fault == fault
     }
 
-    /// Gives a permit back: to the send that waits, if it does.
+    /// Releases a permit, and gives it to the send that waits, if there is one.
     fn give(&self, state: &mut State) -> Vec<Waker> {
         match &mut state.send {
             Some((granted, waker)) if !*granted && !state.closed => {
@@ -243,7 +243,7 @@ impl<B: BlockingBackend> Chan<B> {
         wake_all(receiver.into_iter().collect());
     }
 
-    /// Receives what there is: none, if there will be none.
+    /// Receives a value, or `None` if there will be none.
     fn look(&self, state: &mut State) -> (Option<Option<Value>>, Vec<Waker>) {
         let value = match state.values.is_empty() {
             true => state.handed.take(),
@@ -332,8 +332,8 @@ fn received_one(value: Option<Value>) -> Ret {
     Ret::Received(value.iter().map(Value::id).collect())
 }
 
-/// The future of a send, or without a value that of a reservation, which gives the permit
-/// back at once.
+/// The future of a send. Without a value it is that of a reservation, which releases
+/// its permit at once.
 struct Sending<'a, B: BlockingBackend> {
     chan: &'a Chan<B>,
     value: Option<Value>,
@@ -394,7 +394,7 @@ impl<B: BlockingBackend> Future for Sending<'_, B> {
         drop(unsent);
         drop(waker);
         if poll == Some(Ret::Unit) {
-            // The permit is taken: only now is it given back.
+            // The permit has been taken, and is released only now.
             chan.release();
             return Poll::Ready(Ret::Done);
         }
@@ -495,7 +495,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         }
     }
 
-    /// Always two.
+    /// Returns two roles, whatever the number.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
         let role = |name, symmetry, ops| Role {
             name,
@@ -610,7 +610,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
                 chan.close(true);
                 Ret::Unit
             }
-            _ => unreachable!("no part has it"),
+            _ => unreachable!("no role has it"),
         })
     }
 

@@ -1,7 +1,8 @@
-//! A cell whose value is made once, with a fault to order.
+//! A cell whose value is initialized once, with a fault that can be chosen.
 //!
-//! Written the plain way, with everything under one lock, so that a fault is a
-//! line. With [`Fault::None`] it is correct.
+//! It is written in the plain way, with everything under one lock, so that each fault
+//! is a line. With [`Fault::None`] it is correct. The *turn* is the permit to run the
+//! initializer.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -22,12 +23,12 @@ use crate::subject::verdict::Class;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::once_cell::{self as real, OnceCellSpec, Op, Ret, Work};
 
-/// What this file registers.
+/// Returns the specimens of this file.
 pub(crate) fn entries() -> Vec<SpecimenEntry> {
     SpecimenEntry::all_of("once-cell", 3, Fault::ALL, Specimen)
 }
 
-/// What is wrong with it.
+/// What is wrong with the cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// Nothing.
@@ -38,25 +39,25 @@ pub(crate) enum Fault {
     FailedKeepsTurn,
     /// P8: an initializer that panics keeps the turn.
     PanickedKeepsTurn,
-    /// P6: the turn is lost with a wait that is dropped when it has come.
+    /// P6: a wait that is dropped with an unobserved turn does not pass it on.
     TurnLostOnCancel,
-    /// Whoever is woken from the queue takes it for the turn, value or not.
+    /// A waiter that is woken assumes that it has the turn, even if there is a value.
     WakeIsTurn,
-    /// Those who wait for the value alone are not told of one that is made.
+    /// Tasks that wait only for the value are not notified when it is set.
     ForgetsWaits,
-    /// P2: whoever needs the value looks, and queues in a section of its own.
+    /// P2: a task checks for the value in one section, and queues in another.
     CheckThenQueue,
     /// P5: the first waker is kept.
     FirstWakerKept,
-    /// An initializer takes no turn: several are at work.
+    /// An initializer takes no turn, so several run at once.
     NoTurn,
     /// P4: the initializer is called under the lock.
     InitializesUnderLock,
 }
 
 impl Fault {
-    /// Every one, with its name and the class it must be caught in: none for
-    /// those that must pass.
+    /// Every fault, with its name and the class in which it must be caught. It is
+    /// `None` for a specimen that must pass.
     pub(crate) const ALL: [(&'static str, Self, Option<Class>); 11] = [
         ("plain", Self::None, None),
         (
@@ -129,15 +130,16 @@ pub(crate) struct Cell<B: BlockingBackend> {
 struct State {
     value: Option<Arc<Value>>,
     busy: bool,
-    /// Who is queued, by the numbers they were given, and whether for the turn.
+    /// The queue: for each waiter its number, whether it waits for the turn, and its
+    /// waker.
     queue: Vec<(usize, bool, Waker)>,
-    /// Those who have been woken, and have not seen it.
+    /// The waiters that have been notified and have not observed it.
     called: Vec<usize>,
     next: usize,
 }
 
 impl State {
-    /// Sets the value, and answers whom to wake.
+    /// Sets the value, and returns the wakers to wake.
     fn settle(&mut self, value: Arc<Value>, forgets: bool) -> Vec<Waker> {
         self.value.get_or_insert(value);
         self.busy = false;
@@ -154,7 +156,7 @@ impl State {
             .collect()
     }
 
-    /// Hands the turn on, and answers whom to wake.
+    /// Passes the turn on, and returns the waker to wake.
     fn pass(&mut self) -> Option<Waker> {
         let Some(next) = self.queue.iter().position(|&(_, turn, _)| turn) else {
             self.busy = false;
@@ -165,7 +167,7 @@ impl State {
         Some(waker)
     }
 
-    /// Leaves a waker in the queue, and answers one to be dropped.
+    /// Leaves a waker in the queue, and returns one to drop.
     fn register(
         &mut self,
         number: &mut Option<usize>,
@@ -241,13 +243,13 @@ impl<B: BlockingBackend> Cell<B> {
     }
 }
 
-/// The value; or the turn to make it.
+/// The value, or the turn to initialize it.
 type Found<'a, B> = Result<Arc<Value>, Turn<'a, B>>;
 
-/// The wait for the value, or for the turn to make it.
+/// A wait for the value, or for the turn to initialize it.
 struct Wait<'a, B: BlockingBackend> {
     cell: &'a Cell<B>,
-    /// Whether it is for the turn.
+    /// Whether it waits for the turn.
     turn: bool,
     number: Option<usize>,
 }
@@ -259,7 +261,7 @@ impl<'a, B: BlockingBackend> Future for Wait<'a, B> {
         let Self { cell, turn, number } = self.get_mut();
         let is = |fault| cell.is(fault);
         let waker = cx.waker().clone();
-        // The turn is a guard before the waker is dropped, which may panic.
+        // The turn becomes a guard before the waker is dropped, since that may panic.
         let found = |value: Option<Arc<Value>>| value.ok_or(Turn(cell));
         let look = |state: &mut State, number: &mut Option<usize>| {
             let called = number.is_some_and(|number| state.called.contains(&number));
@@ -331,7 +333,7 @@ impl<B: BlockingBackend> Drop for Wait<'_, B> {
     }
 }
 
-/// The turn.
+/// The turn to run the initializer.
 struct Turn<'a, B: BlockingBackend>(&'a Cell<B>);
 
 impl<B: BlockingBackend> Drop for Turn<'_, B> {
@@ -387,8 +389,8 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         OnceCellSpec
     }
 
-    /// Always three parts, of one operation each: one who is queued, for the
-    /// turn in every polling mode; one who fails; and one who looks.
+    /// Returns three roles of one operation each: the first is queued for the turn in
+    /// every polling mode, the second fails, and the third looks.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
         vec![
             asymmetric(real::role(), 0, |op| *op == Op::GetOrInit),

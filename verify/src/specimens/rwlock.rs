@@ -1,4 +1,4 @@
-//! A lock for readers and writers with a fault to order.
+//! A lock for readers and writers, with a fault that can be chosen.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::subject::verdict::Class;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::rwlock::{Op, Ret, RwLockSpec, Share};
 
-/// What this file registers.
+/// Returns the specimens of this file.
 pub(crate) fn entries() -> Vec<SpecimenEntry> {
     SpecimenEntry::all_of("rwlock", 4, ALL, Specimen)
 }
 
-/// Every one, with its name and the class it must be caught in: none for those
-/// that must pass.
+/// Every fault, with its name and the class in which it must be caught. It is `None`
+/// for a specimen that must pass.
 pub(crate) const ALL: [(&str, Fault, Option<Class>); 5] = [
     ("plain", Fault::None, None),
     (
@@ -44,7 +44,7 @@ pub(crate) const ALL: [(&str, Fault, Option<Class>); 5] = [
     ("batch-stops", Fault::BatchStops, Some(Class::Panic)),
 ];
 
-/// How many may read at a time.
+/// How many readers may hold the lock at once.
 const READERS: usize = 8;
 
 /// The specimen over every backend.
@@ -66,7 +66,7 @@ pub(crate) struct SpecimenOn<B> {
     backend: PhantomData<fn() -> B>,
 }
 
-/// What one participant holds.
+/// What a participant holds.
 pub(crate) struct Actor<B: BlockingBackend> {
     lock: Arc<Permits<B>>,
     count: Arc<AtomicUsize>,
@@ -83,8 +83,8 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         RwLockSpec { all: READERS }
     }
 
-    /// Always three parts: one who reads or writes in every polling mode, one who
-    /// reads, and one who reads or writes and lets go.
+    /// Returns three roles: one reads or writes in every polling mode, one reads, and
+    /// one reads or writes and unlocks.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
         let role = |symmetry, ops| Role {
             name: "task",
@@ -114,7 +114,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         ]
     }
 
-    /// Nobody locks twice, or lets go of what he has not locked.
+    /// Allows a participant to lock once, and to unlock only what it has locked.
     fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
         before.is_empty() != (role.ops[next.op].op == Op::Unlock) && before.len() < 2
     }
@@ -157,7 +157,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
                 }
                 None => Ret::Unit,
             },
-            _ => unreachable!("no part has it"),
+            _ => unreachable!("no role has it"),
         })
     }
 

@@ -4,8 +4,8 @@ use std::task::Waker;
 
 use crate::subject::role::Role;
 
-/// A role of its own symmetry class, with some of the operations of another: only
-/// class 0 performs them in every polling mode.
+/// Returns a role with a symmetry class of its own and some of the operations of
+/// another. Only class 0 performs them in every polling mode.
 pub(crate) fn asymmetric<Op>(
     mut role: Role<Op>,
     symmetry: usize,
@@ -19,7 +19,7 @@ pub(crate) fn asymmetric<Op>(
     role
 }
 
-/// Wakes all of them; where one panics, the others too (P8).
+/// Wakes all wakers. If one panics, the rest are woken nevertheless (P8).
 pub(crate) fn wake_all(wakers: Vec<Waker>) {
     struct Rest(std::vec::IntoIter<Waker>);
 

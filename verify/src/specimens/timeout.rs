@@ -1,4 +1,4 @@
-//! A timeout with a fault to order, around permits.
+//! A timeout around permits, with a fault that can be chosen.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -20,24 +20,24 @@ use crate::subject::verdict::Class;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::timeout::{Op, Pool, Ret, TimeoutSpec};
 
-/// What this file registers.
+/// Returns the specimens of this file.
 pub(crate) fn entries() -> Vec<SpecimenEntry> {
     SpecimenEntry::all_of("timeout", 4, ALL, Specimen)
 }
 
-/// What is wrong with it.
+/// What is wrong with the timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// Nothing.
     None,
     /// P6: a timeout that is dropped keeps what it was granted.
     GrantKept,
-    /// A permit that comes when the deadline has passed is thrown away.
+    /// A permit that arrives after the deadline is discarded.
     LateGrantLost,
 }
 
-/// Every one, with its name and the class it must be caught in: none for those
-/// that must pass.
+/// Every fault, with its name and the class in which it must be caught. It is `None`
+/// for a specimen that must pass.
 pub(crate) const ALL: [(&str, Fault, Option<Class>); 3] = [
     ("plain", Fault::None, None),
     (
@@ -67,7 +67,7 @@ struct Timeout<B: BlockingBackend> {
 }
 
 impl<B: BlockingBackend> Future for Timeout<B> {
-    /// Whether it has.
+    /// Whether the permit was acquired.
     type Output = bool;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
@@ -113,8 +113,8 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         TimeoutSpec
     }
 
-    /// Always four parts: one who gives, one who moves the clock, one who waits no
-    /// longer than a tick, and one who waits for whatever is left.
+    /// Returns four roles: one adds a permit, one moves the clock, one waits no longer
+    /// than a tick, and one waits for what is left.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
         let role = |name, symmetry, ops| Role {
             name,
@@ -150,7 +150,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         ]
     }
 
-    /// Everybody does what he does once, and only a timeout is given up.
+    /// Allows each role its operation once, and cancels only timeouts.
     fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
         let waits = role.ops[next.op].op == Op::Wait(Pool::Semaphore);
         before.last().is_none_or(|last| last.op < next.op)
@@ -212,7 +212,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
                 timers.fire();
                 Ret::Unit
             }
-            _ => unreachable!("no part has it"),
+            _ => unreachable!("no role has it"),
         })
     }
 

@@ -1,9 +1,8 @@
-//! Timers with a fault to order, on a clock that is moved by hand: the sleeps and
-//! the timeouts among the specimens stand on them, as the suite's own stand on
-//! `Timers`.
+//! Timers with a fault that can be chosen, on a clock that is moved by hand. The
+//! specimens of sleeps and timeouts stand on them, as the primitives stand on `Timers`.
 //!
-//! Written the plain way, as a list under one lock with the time, so that a fault
-//! is a line. With [`Fault::None`] they are correct.
+//! They are written in the plain way, as a list under one lock with the time, so that
+//! each fault is a line. With [`Fault::None`] they are correct.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,22 +14,22 @@ use reveille::protocol::{Bits, StateLock};
 
 use crate::specimens::support::wake_all;
 
-/// What is wrong with them.
+/// What is wrong with the timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// Nothing.
     None,
     /// P5: a sleep that is polled again keeps the old waker.
     FirstWakerKept,
-    /// The driver is not woken where a nearer deadline than his comes.
+    /// The driver is not woken for a deadline that is nearer than its own.
     NearerUntold,
     /// A sleep that is dropped leaves its entry.
     EntryKept,
-    /// What is behind a deadline that is far off is not looked at.
+    /// Firing stops at the first entry that is not due.
     FarHidesNear,
 }
 
-/// Timers, in a list.
+/// Timers in a list.
 pub(crate) struct Timers<B: BlockingBackend> {
     fault: Fault,
     lock: StateLock<State, B>,
@@ -39,9 +38,9 @@ pub(crate) struct Timers<B: BlockingBackend> {
 #[derive(Default)]
 struct State {
     now: u64,
-    /// In the order in which they came.
+    /// In the order of their creation.
     entries: Vec<Entry>,
-    /// The number of the next to come.
+    /// The number of the next entry.
     next: usize,
     driver: Option<Driver>,
 }
@@ -66,7 +65,7 @@ impl State {
         place.expect("a sleep has its entry until it leaves")
     }
 
-    /// Fires what is due, and answers whom to wake.
+    /// Fires the entries that are due, and returns the wakers to wake.
     fn fire(&mut self, fault: Fault) -> Vec<Waker> {
         let now = self.now;
         let mut wakers = Vec::new();
@@ -81,7 +80,7 @@ impl State {
         wakers
     }
 
-    /// Adds an entry, and answers the driver where he has to know of it.
+    /// Adds an entry, and returns the waker of the driver if its deadline is nearer.
     fn insert(&mut self, deadline: u64, waker: Waker, fault: Fault) -> Option<Waker> {
         self.entries.push(Entry {
             number: self.next,
@@ -97,7 +96,7 @@ impl State {
         driver.map(|driver| driver.waker)
     }
 
-    /// When the next of those that have not fired is due.
+    /// Returns the nearest deadline of the entries that have not fired.
     fn next_deadline(&self) -> u64 {
         let waiting = self.entries.iter().filter(|entry| !entry.fired);
         let deadlines = waiting.map(|entry| entry.deadline);
@@ -113,7 +112,7 @@ impl<B: BlockingBackend> Timers<B> {
         })
     }
 
-    /// Moves the clock, and wakes the driver where he has slept long enough.
+    /// Moves the clock, and wakes the driver if its deadline has passed.
     pub(crate) fn advance(&self, by: u64) {
         let driver = self.lock.with(|section| {
             let state = section.state;
@@ -124,13 +123,14 @@ impl<B: BlockingBackend> Timers<B> {
         wake_all(driver.into_iter().map(|driver| driver.waker).collect());
     }
 
-    /// Fires what is due.
+    /// Fires the entries that are due.
     pub(crate) fn fire(&self) {
         let wakers = self.lock.with(|section| section.state.fire(self.fault));
         wake_all(wakers);
     }
 
-    /// A driver's turn: fires what is due, and sleeps until more is.
+    /// Runs one turn of a driver: fires the entries that are due, and sleeps until the
+    /// next.
     pub(crate) fn turn(&self, cx: &mut Context<'_>) {
         let waker = cx.waker().clone();
         let (wakers, before) = self.lock.with(|section| {
@@ -143,7 +143,7 @@ impl<B: BlockingBackend> Timers<B> {
         wake_all(wakers);
     }
 
-    /// Sleeps until then, holding on to all of them by its `Arc`.
+    /// Creates a sleep until a deadline. The sleep keeps the timers by its `Arc`.
     pub(crate) fn sleep_until(self: &Arc<Self>, deadline: u64) -> Sleep<B> {
         Sleep {
             timers: self.clone(),

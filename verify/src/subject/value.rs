@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::subject::spec::ValueId;
 
-/// A value whose drops are counted: it must be delivered, returned or dropped
-/// exactly once.
+/// A value whose drops are counted. It must be delivered, returned or dropped exactly
+/// once.
 pub struct Value {
     id: ValueId,
     index: usize,
@@ -15,7 +15,7 @@ pub struct Value {
 
 /// Counts the drops of values.
 pub(crate) trait CountDrops: Send + Sync {
-    /// The value of this index is dropped.
+    /// Records that the value of this index was dropped.
     fn dropped(&self, index: usize, id: ValueId);
 }
 

@@ -8,12 +8,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Every interleaving of every program within the stated bound; of those
-    /// that differ by an exchange of sections that do not touch, one.
+    /// Every interleaving of every program within the stated bound was explored. Of
+    /// interleavings that differ only by an exchange of independent sections, one was.
     Complete,
-    /// A limit cut it, on preemptions or on executions; or it ended at its first failure.
+    /// A limit on preemptions or on executions cut the search, or it ended at its first
+    /// failure.
     Bounded,
-    /// So many were drawn.
+    /// Programs and schedules were drawn.
     Sampled,
 }
 
@@ -31,18 +32,18 @@ impl fmt::Display for Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// A suspended operation could go on, and no waker of its was called.
+    /// A suspended operation could go on, and none of its wakers was called.
     LostWakeUp,
-    /// A suspended operation could go on, and only a waker that a later poll
-    /// had superseded was called.
+    /// A suspended operation could go on, and only a waker that a later poll had
+    /// replaced was called.
     StaleWaker,
-    /// It takes a future dropped on the way.
+    /// A failure that occurs only if a future is dropped before it completes.
     CancellationRace,
     /// Foreign code was run under the lock.
     Reentrancy,
     /// A waker, a value or the primitive outlived its time.
     Leak,
-    /// A panic nobody called for, or the harm that one did which somebody did.
+    /// A panic that the program did not ask for, or harm done by one that it asked for.
     Panic,
     /// No order of the operations explains their results.
     WrongResult,
@@ -53,8 +54,8 @@ pub enum Class {
 }
 
 impl Class {
-    /// The class of a panic that came out of the subject's code or of the
-    /// engine below it.
+    /// Returns the class of a panic in the code of a subject, or in the engine below
+    /// it.
     pub(crate) fn of_panic(text: &str) -> Self {
         if text.contains("Causality violation") || text.contains("Concurrent read and write") {
             Self::Race
@@ -85,8 +86,8 @@ impl fmt::Display for Class {
 /// A rule that an execution broke.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Violation {
-    /// Which kind.
+    /// Its class.
     pub(crate) class: Class,
-    /// In a sentence. `{0}` stands for the first participant, and so on.
+    /// What happened, in a sentence. `{0}` stands for the first participant, and so on.
     pub(crate) sentence: String,
 }

@@ -1,4 +1,4 @@
-//! `reveille::Barrier`, every public operation.
+//! `reveille::Barrier`, with every public operation.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -18,25 +18,25 @@ use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::plans::{by_three, queueing, sparingly};
 
-/// What this file registers.
+/// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
     vec![
         SubjectEntry::new(
             "barrier",
-            "reveille::Barrier for two: generations, and arrivals withdrawn",
+            "reveille::Barrier for two: generations, and withdrawn arrivals",
             Barriers(2),
             SURFACE,
         ),
         SubjectEntry::new(
             "barrier-of-three",
-            "reveille::Barrier for three: two who wait are let go on at once",
+            "reveille::Barrier for three: two waiters are notified at once",
             Barriers(3),
             Surface::As("barrier"),
         ),
     ]
 }
 
-/// Its public operations, and those that no program performs.
+/// The public operations, and those that no program performs.
 const SURFACE: Surface = Surface::Sources(&[Source {
     path: "barrier.rs",
     absent: &[
@@ -47,7 +47,7 @@ const SURFACE: Surface = Surface::Sources(&[Source {
     ],
 }]);
 
-/// A `Barrier` for so many, over every backend.
+/// A `Barrier` for this many tasks, over every backend.
 pub(crate) struct Barriers(pub(crate) usize);
 
 impl GenericSubject for Barriers {
@@ -60,7 +60,7 @@ impl GenericSubject for Barriers {
         }
     }
 
-    /// A barrier for three needs three: what two can do at it is nothing.
+    /// A barrier for three takes three participants. Two cannot pass it.
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
         let mut plans = sparingly(queueing(mode, profile), profile);
         plans = by_three(plans, mode, profile, 6);
@@ -82,18 +82,18 @@ pub(crate) enum Op {
     Granted,
 }
 
-/// What an operation answers.
+/// What an operation returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ret {
-    /// It was let go on, by another who came last.
+    /// Another task arrived last, and this one was notified.
     Follows,
-    /// It came last.
+    /// This task arrived last.
     Leads,
-    /// So many.
+    /// A number of tasks.
     Count(usize),
 }
 
-/// The part that all play: the specimens play the same.
+/// Returns the role of every participant. The specimens have the same one.
 pub(crate) fn role() -> Role<Op> {
     Role {
         name: "task",
@@ -151,18 +151,18 @@ impl<B: BlockingBackend> Subject for BarrierOn<B> {
     }
 }
 
-/// What a barrier for so many is, one operation at a time: each arrives where
-/// its wait begins.
+/// What the operations of a barrier for this many tasks mean, one at a time. A task
+/// arrives when its wait begins.
 pub(crate) struct BarrierSpec(pub(crate) usize);
 
-/// Its state.
+/// The state of a barrier.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct State {
-    /// Who is here, sorted.
+    /// The participants that wait, sorted.
     here: Vec<usize>,
-    /// Who has been let go on and has not seen it yet, sorted.
+    /// The participants that have been notified and have not observed it, sorted.
     called: Vec<usize>,
-    /// Who came last and has not answered yet.
+    /// The participants that arrived last and have not returned.
     leads: Vec<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! `reveille::broadcast`, every public operation of both halves.
+//! `reveille::broadcast`, with every public operation of both halves.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::plans::{queueing, sparingly};
 
-/// What this file registers.
+/// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
     vec![
         SubjectEntry::new(
@@ -38,7 +38,7 @@ pub(crate) fn entries() -> Vec<SubjectEntry> {
     ]
 }
 
-/// Its public operations, and those that no program performs.
+/// The public operations, and those that no program performs.
 const SURFACE: Surface = Surface::Sources(&[Source {
     path: "broadcast.rs",
     absent: &[
@@ -66,8 +66,8 @@ impl GenericSubject for Broadcasts {
         }
     }
 
-    /// Of whatever capacity it is the same under the real lock: in quick, that is explored
-    /// once.
+    /// Under the real lock the capacity makes no difference, so in the quick profile
+    /// one capacity is explored.
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
         let mut plans = sparingly(queueing(mode, profile), profile);
         match (mode, profile) {
@@ -81,7 +81,7 @@ impl GenericSubject for Broadcasts {
 
 pub(crate) struct BroadcastOn<B> {
     capacity: usize,
-    /// How many participants receive: as many as it was last asked for roles.
+    /// The number of participants that receive, from the last call of `roles`.
     receivers: AtomicUsize,
     backend: PhantomData<fn() -> B>,
 }
@@ -90,15 +90,15 @@ pub(crate) struct BroadcastOn<B> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Send,
-    /// Makes a receiver that is kept, and never used.
+    /// Creates a receiver that is kept and never used.
     Subscribe,
     Len,
     IsEmpty,
     ReceiverCount,
     Closed,
-    /// Makes a weak sender, and drops it.
+    /// Creates a weak sender, and drops it.
     Downgrade,
-    /// Makes a sender of a weak one, and drops it.
+    /// Upgrades a weak sender, and drops the sender.
     Upgrade,
     StrongCount,
     WeakCount,
@@ -106,7 +106,7 @@ pub(crate) enum Op {
     Recv,
     BlockingRecv,
     TryRecv,
-    /// Makes a receiver that is kept, and never used.
+    /// Creates a receiver that is kept and never used.
     Resubscribe,
     OwnLen,
     OwnIsEmpty,
@@ -118,7 +118,7 @@ pub(crate) enum Op {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ret {
     Unit,
-    /// To so many.
+    /// The value was sent to this many receivers.
     Sent(usize),
     Returned(ValueId),
     Received(ValueId),
@@ -129,10 +129,10 @@ pub(crate) enum Ret {
     Is(bool),
 }
 
-/// A value of which there are clones.
+/// A value that can be cloned.
 pub(crate) type Cloned = Arc<Value>;
 
-/// What one participant holds.
+/// What a participant holds.
 pub(crate) enum Half<B: BlockingBackend> {
     Sender {
         tx: Option<Sender<Cloned, B>>,
@@ -145,7 +145,7 @@ pub(crate) enum Half<B: BlockingBackend> {
     },
 }
 
-/// The parts and the operations: the specimens play the same.
+/// Returns the roles and their operations. The specimens have the same ones.
 pub(crate) fn roles(participants: usize) -> Vec<Role<Op>> {
     let sender = Role {
         name: "sender",
@@ -183,7 +183,7 @@ pub(crate) fn roles(participants: usize) -> Vec<Role<Op>> {
     roles
 }
 
-/// Nothing follows the end of a half.
+/// Allows no operation after the end of a half.
 pub(crate) fn follows(role: &Role<Op>, before: &[Step]) -> bool {
     !before.iter().any(|step| role.ops[step.op].leaves)
 }
@@ -324,28 +324,28 @@ fn receiver<'a, B: BlockingBackend>(
     })
 }
 
-/// What the channel is, one operation at a time.
+/// What the operations of the channel mean, one at a time.
 pub(crate) struct BroadcastSpec {
     pub(crate) capacity: usize,
-    /// How many participants receive.
+    /// The number of participants that receive.
     pub(crate) receivers: usize,
 }
 
-/// Its state.
+/// The state of a channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct State {
-    /// The last values that were sent, each with the receivers that have not received it.
+    /// The retained values, each with the receivers that have not received it.
     ring: Vec<(ValueId, Vec<usize>)>,
     sent: u64,
-    /// The receivers, by participant, and those that are kept as [`KEPT`]; each with the
-    /// number of the value that it receives next.
+    /// The receivers, by participant, each with the number of the value that it
+    /// receives next. Receivers that are kept are entered as [`KEPT`].
     receivers: Vec<(usize, u64)>,
     sender_gone: bool,
-    /// What a receive took that a waker's panic ended.
+    /// What a receive had taken when the panic of a waker ended it, by participant.
     undelivered: Vec<(usize, Ret)>,
 }
 
-/// A receiver that is kept, and never used.
+/// Stands for a receiver that is kept and never used.
 const KEPT: usize = usize::MAX;
 
 impl State {
@@ -363,7 +363,7 @@ impl State {
         }
     }
 
-    /// What a receiver receives, and the state after it.
+    /// Returns what a receiver receives, and the state after it.
     fn receive(&self, who: usize) -> Option<(Self, Ret)> {
         let mut next = self.clone();
         if let Some(index) = self.undelivered.iter().position(|&(owner, _)| owner == who) {
@@ -388,7 +388,7 @@ impl State {
         self.sender_gone.then_some((next, Ret::Closed))
     }
 
-    /// How many values a receiver has not received.
+    /// Returns the number of values that a receiver has not received.
     fn behind(&self, who: usize) -> usize {
         let taken = |(owner, ret): &(usize, Ret)| *owner == who && matches!(ret, Ret::Received(_));
         let undelivered = self.undelivered.iter().any(taken);
@@ -410,7 +410,7 @@ impl Spec for BroadcastSpec {
         }
     }
 
-    /// Where a waker's panic ended a receive, it may have taken what it received.
+    /// A receive that the panic of a waker ended may have taken a value.
     fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         match call.op {
             Op::Recv | Op::BlockingRecv | Op::TryRecv => {

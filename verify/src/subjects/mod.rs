@@ -1,8 +1,8 @@
 //! The suite's own primitives, as subjects.
 //!
-//! The list below is the registry: a line adds a file, and with it everything that
-//! its `entries` declares. `registered` in `tests/registry.rs` fails for a file that is
-//! not in the list, and for a primitive that has no subject.
+//! The list below is the registry. A line adds a file, and with it everything that its
+//! `entries` returns. `registered` in `tests/registry.rs` fails if a file is not in the
+//! list, or if a primitive has no subject.
 
 use crate::run::entry::SubjectEntry;
 use crate::soak;
@@ -15,7 +15,7 @@ macro_rules! subjects {
     ($($name:ident),* $(,)?) => {
         $(pub(crate) mod $name;)*
 
-        /// Every subject, in the order in which they run.
+        /// Returns every subject, in the order in which they run.
         pub(crate) fn all() -> Vec<SubjectEntry> {
             let files = [$($name::entries(),)* soak::entries()];
             files.into_iter().flatten().collect()

@@ -1,4 +1,4 @@
-//! `reveille::Notify`, every public operation.
+//! `reveille::Notify`, with every public operation.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -18,17 +18,17 @@ use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::plans::queueing;
 
-/// What this file registers.
+/// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
     vec![SubjectEntry::new(
         "notify",
-        "reveille::Notify: one, last, all, and the permit",
+        "reveille::Notify: notify one, last or all, and the permit",
         Notifies,
         SURFACE,
     )]
 }
 
-/// Its public operations, and those that no program performs.
+/// The public operations, and those that no program performs.
 const SURFACE: Surface = Surface::Sources(&[Source {
     path: "notify.rs",
     absent: &[
@@ -61,23 +61,23 @@ pub(crate) struct NotifyOn<B>(std::marker::PhantomData<fn() -> B>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Notified,
-    /// Created, enabled, awaited.
+    /// A wait that is enabled before it is awaited.
     Enabled,
     NotifiedOwned,
     WaitUntil,
     NotifyOne,
     NotifyLast,
     NotifyWaiters,
-    /// Makes true what `WaitUntil` waits for, and notifies nobody.
+    /// Opens the gate for which `WaitUntil` waits, and notifies no task.
     Open,
     Waiting,
     Granted,
 }
 
-/// What one participant holds: all of it.
+/// What a participant holds.
 pub(crate) struct Shared<B: BlockingBackend> {
     notify: Arc<Notify<B>>,
-    /// Whether it is open: what `WaitUntil` waits for.
+    /// Open if its bits are [`OPEN`]. `WaitUntil` waits for that.
     gate: StateLock<(), B>,
 }
 
@@ -85,7 +85,7 @@ const OPEN: Bits = Bits::new(1);
 
 impl<B: BlockingBackend> Subject for NotifyOn<B> {
     type Op = Op;
-    /// A number, where the operation has one.
+    /// A number, if the operation returns one.
     type Ret = Option<usize>;
     type Spec = NotifySpec;
     type Actor = Arc<Shared<B>>;
@@ -185,26 +185,27 @@ impl<B: BlockingBackend> Subject for NotifyOn<B> {
     }
 }
 
-/// What a notify is, one operation at a time: the first in the queue is notified,
-/// or the last.
+/// What the operations of a notify mean, one at a time.
 ///
-/// A wait takes its place in the queue, or the permit, when it begins. One that was
-/// created before all were notified, and polled after it, has taken neither; so
-/// where there is a permit, it may be left. The places of those who wait for the
-/// gate are open, since they take new ones on the way.
+/// A wait takes the permit, or a place in the queue, when it begins. `notify_one`
+/// notifies the first waiter of the queue, and `notify_last` the last.
+///
+/// The specification leaves two things open. A wait that was created before
+/// `notify_waiters` and is polled after it has taken neither permit nor place, so a
+/// permit may be left. A wait for the gate gives up its place and takes a new one
+/// whenever it is notified, so its place in the queue is not fixed.
 pub(crate) struct NotifySpec;
 
-/// Its state.
+/// The state of a notify.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     permit: bool,
-    /// How often all were notified.
+    /// How often `notify_waiters` was called.
     calls: usize,
     open: bool,
-    /// The waits going on, by participant.
+    /// The waits that have begun, by participant.
     waits: Vec<(usize, Wait)>,
-    /// Those of them who are in the queue, in order, but for those who wait for the
-    /// gate.
+    /// The participants in the queue, in order, without those that wait for the gate.
     queue: Vec<usize>,
 }
 
@@ -212,13 +213,13 @@ pub(crate) struct State {
 pub(crate) struct Wait {
     calls: usize,
     granted: Option<End>,
-    /// It waits for the gate, and takes notifications on the way.
+    /// Whether it waits for the gate, and takes notifications on the way.
     until: bool,
-    /// It has been notified, or has begun, with the gate open.
+    /// Whether it has begun, or has been notified, while the gate was open.
     due: bool,
 }
 
-/// Which of those who wait was notified.
+/// The end of the queue from which a waiter is notified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum End {
     First,
@@ -226,7 +227,7 @@ pub(crate) enum End {
 }
 
 impl State {
-    /// The states after one is notified.
+    /// Returns the states after one waiter is notified.
     fn notified(&self, end: End) -> Vec<Self> {
         let next = match end {
             End::First => self.queue.first(),
@@ -260,8 +261,8 @@ impl State {
         next
     }
 
-    /// The state after a wait for the gate has taken a notification, or the
-    /// permit, for nothing.
+    /// Returns the state after a wait for the gate has consumed a notification or the
+    /// permit while the gate is closed.
     fn swallowed(&self) -> Option<Self> {
         self.has_until().then(|| Self {
             permit: false,
@@ -269,7 +270,7 @@ impl State {
         })
     }
 
-    /// Whether somebody waits for the gate.
+    /// Returns `true` if a task waits for the gate.
     fn has_until(&self) -> bool {
         self.waits.iter().any(|(_, wait)| wait.until)
     }
@@ -297,9 +298,10 @@ impl Spec for NotifySpec {
         )
     }
 
-    /// A wait for the gate looks at it when it begins and when it is notified:
-    /// who opens it and tells nobody wakes nobody. Who is not in the queue is owed
-    /// the permit.
+    /// Returns `true` if the operation has to be woken. A wait for the gate checks it
+    /// when it begins and when it is notified, so it need not be woken if the gate was
+    /// opened without a notification. A wait that is not in the queue is due if there
+    /// is a permit.
     fn is_due(&self, state: &State, call: Call<'_, Op>) -> bool {
         let own = state
             .waits
@@ -335,7 +337,8 @@ impl Spec for NotifySpec {
         vec![taken, next]
     }
 
-    /// A wait that was notified alone hands it on.
+    /// Cancels a wait. If it was notified by `notify_one` or `notify_last`, the
+    /// notification is passed on.
     fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         if !self.begins(call.op) {
             return self.effects(state, call);
@@ -368,7 +371,7 @@ impl Spec for NotifySpec {
                 return vec![(state.clone(), Some(state.queue.len()))];
             }
             Op::Waiting | Op::Granted => {
-                // Who found the permit was never in the queue.
+                // A wait that took the permit was never in the queue.
                 let counts = 0..=state.waits.len();
                 return counts.map(|n| (state.clone(), Some(n))).collect();
             }

@@ -3,8 +3,8 @@
 use crate::subject::plan::Bound;
 use crate::subject::plan::{Mode, Plan, Profile};
 
-/// The plans of what queues: two participants, and three, who can be in a
-/// queue while a third acts on it.
+/// Returns the plans of a primitive with a queue: for two participants, and for three,
+/// since two can be queued while a third acts on the queue.
 pub(crate) fn queueing(mode: Mode, profile: Profile) -> Vec<Plan> {
     let plan = Plan::of(mode, profile);
     let with = |participants, operations, total, non_default, panics| Plan {
@@ -49,8 +49,8 @@ pub(crate) fn queueing(mode: Mode, profile: Profile) -> Vec<Plan> {
     }
 }
 
-/// With two participants by three operations under loom, `total` of them in all:
-/// what stays under a minute on two cores.
+/// Returns a plan for loom: two participants with three operations each, `total` in
+/// all. These are bounds that stay under a minute on two cores.
 pub(crate) fn by_three(
     mut plans: Vec<Plan>,
     mode: Mode,
@@ -68,8 +68,8 @@ pub(crate) fn by_three(
     plans
 }
 
-/// The same plans with a third of what is drawn, in the quick profile: small
-/// alphabets are told apart sooner.
+/// Returns the same plans, with a third of the drawn programs in the quick profile.
+/// Small alphabets need fewer of them.
 pub(crate) fn sparingly(mut plans: Vec<Plan>, profile: Profile) -> Vec<Plan> {
     if profile == Profile::Quick {
         for plan in &mut plans {

@@ -1,4 +1,5 @@
-//! `reveille::SetOnce`, every public operation that does not need it alone.
+//! `reveille::SetOnce`, with every public operation that does not need exclusive
+//! access.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -19,17 +20,17 @@ use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::plans::{by_three, queueing, sparingly};
 
-/// What this file registers.
+/// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
     vec![SubjectEntry::new(
         "set-once",
-        "reveille::SetOnce: one value, and everybody who waits for it",
+        "reveille::SetOnce: one value, and all tasks that wait for it",
         SetOnces,
         SURFACE,
     )]
 }
 
-/// Its public operations, and those that no program performs.
+/// The public operations, and those that no program performs.
 const SURFACE: Surface = Surface::Sources(&[Source {
     path: "set_once.rs",
     absent: &[
@@ -72,22 +73,22 @@ pub(crate) enum Op {
     Granted,
 }
 
-/// What an operation answers.
+/// What an operation returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ret {
-    /// The value is the one of this call.
+    /// The value of this call was set.
     Set,
-    /// Another was first, and the value came back.
+    /// Another value was set before, and this one was returned.
     Refused(ValueId),
-    /// The value, or that there is none.
+    /// The value, if there is one.
     Value(Option<ValueId>),
-    /// Yes or no.
+    /// Whether it is so.
     Is(bool),
-    /// So many.
+    /// A number of tasks.
     Count(usize),
 }
 
-/// The part that all play: the specimens play the same.
+/// Returns the role of every participant. The specimens have the same one.
 pub(crate) fn role() -> Role<Op> {
     Role {
         name: "task",
@@ -103,7 +104,7 @@ pub(crate) fn role() -> Role<Op> {
     }
 }
 
-/// The bits of what is settled, for people.
+/// Describes the bits of a once slot for people.
 pub(crate) fn describe(bits: Bits) -> String {
     match bits.contains(INITIALIZED) {
         true => "set",
@@ -159,16 +160,17 @@ impl<B: BlockingBackend> Subject for SetOnceOn<B> {
     }
 }
 
-/// What it is, one operation at a time.
+/// What the operations of a `SetOnce` mean, one at a time.
 pub(crate) struct SetOnceSpec;
 
-/// Its state.
+/// The state of a `SetOnce`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     value: Option<ValueId>,
-    /// Who waits, sorted.
+    /// The participants that wait, sorted.
     waits: Vec<usize>,
-    /// Who waited when the value came and has not seen it yet, sorted.
+    /// The participants that waited when the value was set and have not observed it,
+    /// sorted.
     called: Vec<usize>,
 }
 

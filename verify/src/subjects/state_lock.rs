@@ -1,9 +1,9 @@
-//! The lock itself: what it promises to everything above it.
+//! The lock itself, and what it promises to all code above it.
 //!
-//! Two counters, one in the bits and one in the state, that every section reads
-//! and adds to. A section that overlapped another, or did not see what the one
-//! before it wrote, would answer a number that no order explains; and the state
-//! stands in a cell of the checker's, which sees an access that races.
+//! There are two counters, one in the bits and one in the state. Every section reads
+//! them and adds to them. A section that overlapped another, or did not see what the
+//! one before it wrote, would return a number that no order explains. The state is also
+//! in a cell of the checker, which detects an access that races.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::subject::spec::{Call, Spec};
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
 
-/// What this file registers.
+/// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
     vec![SubjectEntry::new(
         "state-lock",
@@ -38,8 +38,8 @@ impl GenericSubject for Lock {
         LockOn(std::marker::PhantomData)
     }
 
-    /// Here the real lock is the one that matters: explored without a bound on
-    /// preemptions. What is drawn has three threads.
+    /// The real lock matters here, so it is explored without a bound on preemptions.
+    /// The drawn programs have three threads.
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
         let plan = Plan::of(mode, profile);
         let bound = |participants, operations, total| Bound {
@@ -75,14 +75,14 @@ impl GenericSubject for Lock {
 
 pub(crate) struct LockOn<B>(std::marker::PhantomData<fn() -> B>);
 
-/// A section, of each kind there is.
+/// A section. There is one operation for each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     /// `with`: adds to both counters.
     With,
     /// `update`: adds to the bits.
     Update,
-    /// `update` that changes nothing.
+    /// `update`: changes nothing.
     Refuse,
     /// `load`: reads the bits.
     Load,
@@ -90,7 +90,8 @@ pub(crate) enum Op {
 
 impl<B: BlockingBackend> Subject for LockOn<B> {
     type Op = Op;
-    /// The counters found: in the bits, and in the state where it was seen.
+    /// The counters that were found: that of the bits, and that of the state if it was
+    /// seen.
     type Ret = (usize, Option<usize>);
     type Spec = LockSpec;
     type Actor = Arc<StateLock<usize, B>>;

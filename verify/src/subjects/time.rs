@@ -1,8 +1,8 @@
-//! What the subjects of time share: a clock that is moved by hand, its ticks, and
-//! how far each engine goes.
+//! What the subjects of time share: a clock that is moved by hand, its ticks, and how
+//! far each engine goes.
 //!
-//! "The deadline passes now" is one more operation, `advance`, and interleaves
-//! with all others.
+//! "The deadline passes now" is one more operation, `advance`. It interleaves with all
+//! others.
 
 use reveille::backend::BlockingBackend;
 use reveille::time::{Advance, Duration, Instant, VirtualClock};
@@ -10,22 +10,23 @@ use reveille::time::{Advance, Duration, Instant, VirtualClock};
 use crate::subject::plan::Bound;
 use crate::subject::plan::{Mode, Plan, Profile};
 
-/// So many ticks of a nanosecond.
+/// Returns the duration of `number` ticks, of a nanosecond each.
 pub(crate) const fn ticks(number: u64) -> Duration {
     Duration::from_nanos(number)
 }
 
-/// The instant that the clock shows after so many ticks.
+/// Returns the instant that the clock shows after `tick` ticks.
 pub(crate) fn at(tick: u64) -> Instant {
     Instant::from_origin(ticks(tick))
 }
 
-/// The tick of an instant.
+/// Returns the tick of an instant.
 pub(crate) fn tick(instant: Instant) -> u64 {
     u64::try_from(instant.since_origin().as_nanos()).expect("an instant fits")
 }
 
-/// A clock at its origin, whose ticks are those of its timers.
+/// Returns a clock at its origin that is moved by hand. Its ticks are those of the
+/// timers.
 pub(crate) fn by_hand<B: BlockingBackend>() -> VirtualClock<B> {
     VirtualClock::new_in(Instant::ORIGIN, Advance::ByHand, ticks(1))
 }
@@ -33,8 +34,9 @@ pub(crate) fn by_hand<B: BlockingBackend>() -> VirtualClock<B> {
 /// A deadline on a level of the wheel above that of the near ones.
 pub(crate) const FAR: u64 = 70;
 
-/// The plans of what waits for a clock, where it takes so many participants for
-/// something to happen: these, and one more.
+/// Returns the plans of a primitive that waits for a clock. `least` is the number of
+/// participants that it takes for something to happen. The plans have `least`
+/// participants, and one more.
 pub(crate) fn plans(mode: Mode, profile: Profile, least: usize) -> Vec<Plan> {
     let plan = Plan::of(mode, profile);
     let with = |participants, operations, total, non_default, panics| Plan {

@@ -1,5 +1,5 @@
-//! Threads that block one another while a third is suspended: nothing moves any more, and
-//! no engine may take that for an end.
+//! Threads that block one another while a third is suspended. Nothing moves any more,
+//! and no engine may take that for the end of the execution.
 
 use std::future::poll_fn;
 use std::marker::PhantomData;
@@ -21,11 +21,11 @@ const WAITED: Bits = Bits::new(1);
 
 #[derive(Clone, Copy, Debug)]
 enum Op {
-    /// Says that it waits, and waits for ever.
+    /// Reports that it waits, and waits for ever.
     Wait,
-    /// Takes the first lock and within it the second, if something waits.
+    /// Takes the first lock, and within it the second if another operation waits.
     Inward,
-    /// The same the other way round, or in the same order where that is mended.
+    /// Takes them in the other order, or in the same order if the subject is mended.
     Outward,
 }
 
@@ -43,7 +43,7 @@ impl<B: BlockingBackend> Locks<B> {
     }
 }
 
-/// The two locks, taken in two orders or in one.
+/// Two locks, taken in two orders or in one.
 struct Nested<B> {
     mended: bool,
     backend: PhantomData<fn() -> B>,
@@ -100,7 +100,7 @@ impl<B: BlockingBackend> Subject for Nested<B> {
     }
 }
 
-/// Nothing is due to what waits; the others end.
+/// The wait never becomes due. The other operations end.
 struct Free;
 
 impl Spec for Free {
@@ -163,7 +163,7 @@ fn who_blocks_whom_is_said() {
     let sentence = &report.failures[0].sentence;
     assert!(sentence.contains("inward waits for lock"), "{sentence}");
     assert!(sentence.contains("which outward holds"), "{sentence}");
-    // What was run afterwards in the same process is not touched by it.
+    // Later runs in the same process are not affected.
     let report = run::run(&Nesting { mended: true }, "nested", mode, &plan(mode));
     assert!(report.holds(), "{report}");
     assert_eq!(report.verdict, Verdict::Complete);

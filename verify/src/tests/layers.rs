@@ -1,10 +1,10 @@
-//! The verifier is drawn as layers: a file uses only files of its own layer and
-//! of those below, and no two files use each other, directly or in a ring.
+//! The verifier is built in layers. A file uses only files of its own layer and of
+//! those below, and no two files use each other, directly or in a ring.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// From the bottom to the top.
+/// The layers, from the bottom to the top.
 const LAYERS: [&str; 13] = [
     "subject",
     "program",
@@ -21,10 +21,10 @@ const LAYERS: [&str; 13] = [
     "check",
 ];
 
-/// Above them all.
+/// The files above all layers.
 const TOP: [&str; 3] = ["cli", "lib", "main"];
 
-/// Each file as a path of modules, with the modules that its `use` lines name.
+/// Returns each file as a path of modules, with the modules that its `use` lines name.
 fn modules() -> BTreeMap<String, BTreeSet<String>> {
     fn walk(folder: &Path, module: &str, all: &mut BTreeMap<String, BTreeSet<String>>) {
         for entry in std::fs::read_dir(folder).expect("the folder is there") {
@@ -57,8 +57,8 @@ fn modules() -> BTreeMap<String, BTreeSet<String>> {
     all
 }
 
-/// Every path of a module's text that leads to another: from `crate` on, from its
-/// parent, or to a child of its own.
+/// Returns every path in the text of a module that leads to another module: from
+/// `crate` on, from its parent, or to a child of its own.
 fn used(module: &str, text: &str) -> BTreeSet<String> {
     let mut used = BTreeSet::new();
     let (parent, _) = module.rsplit_once("::").unwrap_or_default();
@@ -95,7 +95,7 @@ fn used(module: &str, text: &str) -> BTreeSet<String> {
     used
 }
 
-/// The file of a path: the longest module that it begins with.
+/// Returns the file of a path, which is the longest module with which the path begins.
 fn file<'a>(all: &'a BTreeMap<String, BTreeSet<String>>, path: &str) -> Option<&'a str> {
     let mut path = path;
     loop {
@@ -135,8 +135,8 @@ fn no_files_use_each_other_in_a_circle() {
     }
     let edges: usize = graph.values().map(BTreeSet::len).sum();
     assert!(edges > 100, "{edges}");
-    // A file that uses no other that is left can go; what cannot is in a circle,
-    // or above one.
+    // A file that uses no remaining file can be removed. The files that cannot be
+    // removed are in a circle, or above one.
     loop {
         let free: Vec<&str> = graph
             .iter()

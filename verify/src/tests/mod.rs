@@ -1,4 +1,4 @@
-//! Tests of what is inside; `verify/tests/` has those of what shows outside.
+//! Unit tests. `verify/tests/` has the tests of the public face.
 
 mod deadlock;
 mod dispatch;
@@ -12,7 +12,7 @@ mod reports;
 mod specimens;
 mod tokens;
 
-/// Marsaglia's xorshift: the same numbers everywhere and always.
+/// Draws a number by Marsaglia's xorshift, so every run draws the same ones.
 fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     move |below| {

@@ -1,4 +1,4 @@
-//! When a run holds, and when a specimen is as expected.
+//! When a run holds, and when the result of a specimen is as expected.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn a_run_that_ran_nothing_does_not_hold() {
     assert!(report(3, 300, Vec::new()).holds());
     assert!(!report(0, 0, Vec::new()).holds());
     assert!(!report(3, 0, Vec::new()).holds());
-    // A program that was given no execution at all.
+    // A program that had no execution at all.
     assert!(!report(3, 2, Vec::new()).holds());
     assert!(!report(3, 300, vec![counterexample()]).holds());
 }
@@ -76,7 +76,7 @@ fn a_specimen_is_seen_for_what_it_is_in_its_class_only() {
     assert!(!specimen(Some(Leak), Some(LostWakeUp), 1).as_expected());
     assert!(!specimen(Some(Leak), None, 1).as_expected());
     assert!(!specimen(None, Some(Leak), 1).as_expected());
-    // It passed, or was caught, without having been run.
+    // It passed, or was caught, without an execution.
     assert!(!specimen(None, None, 0).as_expected());
     assert!(!specimen(Some(Leak), Some(Leak), 0).as_expected());
 }

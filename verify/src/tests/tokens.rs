@@ -48,8 +48,8 @@ fn what_is_written_is_read() {
     }
 }
 
-/// What becomes of a word in careless hands: a character for another, one too
-/// many or too few, two exchanged, an end cut off.
+/// Returns the slips that copying a token can make: a character replaced, one too many
+/// or too few, two exchanged, an end cut off.
 fn slips(text: &str) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();
     let printable = || (' '..='~').chain(['ä']);

@@ -1,4 +1,4 @@
-//! A cache whose first caller fills it, and may be cancelled.
+//! A cache that its first caller fills. That caller may be cancelled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ async fn load() -> u32 {
 }
 
 impl Cache {
-    /// Whoever comes first fills it, and the others wait for that.
+    /// The first caller fills the cache, and the others wait for it.
     async fn get(&self) -> u32 {
         if !self.filling.swap(true, Ordering::Relaxed) {
             let _ = self.value.set(load().await);
@@ -29,7 +29,8 @@ impl Cache {
         *self.value.wait().await
     }
 
-    /// The cell knows who fills it, and has another do so if that one is dropped.
+    /// The cell knows which task initializes it. If that task is dropped, another takes
+    /// over.
     async fn get_safely(&self) -> u32 {
         *self.value.get_or_init(load).await
     }

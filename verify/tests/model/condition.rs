@@ -19,14 +19,14 @@ impl Gate {
         self.opened.notify_waiters();
     }
 
-    /// Misses what happens between the look and the wait.
+    /// Misses an opening between the check and the wait.
     async fn pass(self: Arc<Self>) {
         while !*self.open.lock().await {
             self.opened.notified().await;
         }
     }
 
-    /// Has begun to listen before it looks.
+    /// Registers before it checks.
     async fn pass_for_sure(self: Arc<Self>) {
         loop {
             let opened = self.opened.notified();

@@ -1,4 +1,4 @@
-//! What a model offers, piece by piece.
+//! The features of a model, one by one.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -234,7 +234,7 @@ fn a_bound_and_a_draw_are_said() {
 
 #[test]
 fn what_is_shared_otherwise_takes_every_order() {
-    // The model sees no atomics, so an exchange of the two seems to be no difference.
+    // The model sees no atomics, so exchanging the two seems to make no difference.
     let scene = |m: &Model, every_order: bool| {
         if every_order {
             m.every_order();
@@ -278,14 +278,14 @@ fn a_wake_for_no_reason_is_polled_through() {
     assert_eq!(
         most.load(Ordering::Relaxed),
         3,
-        "polls: at first, for nothing, for the value"
+        "polls: the first, one for nothing, one for the value"
     );
 }
 
-/// What tasks have noted, in some order.
+/// The notes of tasks, in some order.
 type Outcome = Vec<&'static str>;
 
-/// All that can come of a scene.
+/// Returns all the notes that a scene can leave.
 fn outcomes(
     every_order: bool,
     scene: impl Fn(&Model, &Arc<std::sync::Mutex<Outcome>>),
@@ -310,7 +310,7 @@ fn outcomes(
     (all.clone(), report.executions)
 }
 
-/// Two callers of a lock that is slow, of which one has little time and can be dropped.
+/// Two callers of a slow lock. One of them has little time, and can be dropped.
 fn slow_lock(m: &Model, outcome: &Arc<std::sync::Mutex<Outcome>>) {
     let lock = Arc::new(Mutex::new(()));
     let (other, notes) = (lock.clone(), outcome.clone());

@@ -1,4 +1,4 @@
-//! A read, a modification and a write, with an await between them.
+//! A read, a modification and a write, with an await between the read and the write.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! `model` on code as people write it: each scene as it goes wrong, and mended.
+//! `model` on code as it is written in practice. Each scene is shown as it fails, and
+//! mended.
 
 mod cache;
 mod condition;
@@ -15,7 +16,7 @@ use std::task::Poll;
 
 use reveille_verify::{Failure, Kind, Model, ModelReport, Verdict, explore_model};
 
-/// What a model fails with.
+/// Returns the failure of a model.
 #[track_caller]
 fn fails(kind: Kind, scene: impl Fn(&Model)) -> Failure {
     let report = explore_model(scene);
@@ -25,12 +26,12 @@ fn fails(kind: Kind, scene: impl Fn(&Model)) -> Failure {
     };
     eprintln!("{failure}");
     assert_eq!(failure.kind, kind, "{failure}");
-    // Found at once.
+    // It was found soon.
     assert!(report.executions < 1000, "{}", report.executions);
     failure
 }
 
-/// A model that holds, in every order.
+/// Checks that a model holds in every order.
 #[track_caller]
 fn holds(scene: impl Fn(&Model)) -> ModelReport {
     let report = explore_model(scene);
@@ -42,7 +43,7 @@ fn holds(scene: impl Fn(&Model)) -> ModelReport {
     report
 }
 
-/// The first of two futures that is ready; polled in this order.
+/// Returns the first of two futures that is ready. They are polled in this order.
 async fn first_of<A, B>(a: impl Future<Output = A>, b: impl Future<Output = B>) -> Result<A, B> {
     let (mut a, mut b) = (pin!(a), pin!(b));
     poll_fn(|cx| {

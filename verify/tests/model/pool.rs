@@ -1,4 +1,5 @@
-//! A pool of connections over a `Semaphore`, which loses one where a caller gives up.
+//! A pool of connections over a `Semaphore`. It loses a connection if a caller gives
+//! up.
 
 use std::sync::Arc;
 
@@ -16,18 +17,18 @@ struct Pool {
 const PATIENCE: Duration = Duration::from_millis(10);
 
 impl Pool {
-    /// The permit is given back by hand, at the end.
+    /// The caller releases the permit at the end.
     async fn query(&self) -> bool {
         self.free.acquire().await.unwrap().forget();
         let Ok(line) = timeout(PATIENCE, self.line.lock()).await else {
-            return false; // here
+            return false; // the permit is lost here
         };
         drop(line);
         self.free.add_permits(1);
         true
     }
 
-    /// The permit is given back by its drop.
+    /// The guard releases the permit when it is dropped.
     async fn query_safely(&self) -> bool {
         let _permit = self.free.acquire().await.unwrap();
         timeout(PATIENCE, self.line.lock()).await.is_ok()

@@ -1,4 +1,4 @@
-//! A select that drops what it was granted.
+//! A select that drops a permit it was granted.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -16,12 +16,13 @@ struct Workers {
 }
 
 impl Workers {
-    /// Takes a piece of work for good.
+    /// Takes a piece of work.
     async fn take(&self) {
         self.work.acquire().await.unwrap().forget();
     }
 
-    /// Polls both, and prefers the stop: what has been taken is dropped with it.
+    /// Polls both futures, and prefers the stop. A permit that was taken is dropped
+    /// with it.
     async fn careless(self: Arc<Self>) {
         let (mut work, mut stop) = (pin!(self.take()), pin!(self.stop.wait()));
         let stopped = poll_fn(
@@ -31,11 +32,11 @@ impl Workers {
             },
         );
         if !stopped.await {
-            self.work.add_permits(1); // Done: there is more.
+            self.work.add_permits(1); // This one is done, and there is another.
         }
     }
 
-    /// Polls the work only if there is no stop: nothing is taken and dropped.
+    /// Polls the work only if there is no stop, so no permit is taken and dropped.
     async fn careful(self: Arc<Self>) {
         if first_of(self.stop.wait(), self.take()).await.is_err() {
             self.work.add_permits(1);

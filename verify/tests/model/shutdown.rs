@@ -20,7 +20,7 @@ impl Worker {
         loop {
             let stopped = first_of(self.stop.wait(), self.more.notified()).await;
             if stopped.is_ok() && !drains {
-                return; // whatever has come in
+                return; // even if messages are left
             }
             let jobs = std::mem::take(&mut *self.jobs.lock().await);
             *self.done.lock().await += jobs.len() as u32;

@@ -10,7 +10,7 @@ use crate::{fails, holds};
 struct Accounts([Mutex<i64>; 2]);
 
 impl Accounts {
-    /// Locks as it is told, which depends on who asks.
+    /// Locks in the given order, which differs from caller to caller.
     async fn transfer(self: Arc<Self>, from: usize, to: usize) {
         let mut source = self.0[from].lock().await;
         let mut target = self.0[to].lock().await;
@@ -18,7 +18,7 @@ impl Accounts {
         *target += 10;
     }
 
-    /// Locks in the same order for all.
+    /// Locks in the same order for every caller.
     async fn transfer_in_order(self: Arc<Self>, from: usize, to: usize) {
         let mut low = self.0[0].lock().await;
         let mut high = self.0[1].lock().await;
