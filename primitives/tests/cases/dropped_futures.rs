@@ -14,7 +14,7 @@ use reveille::backend::Native;
 use reveille::time::{DelayQueue, VirtualClock};
 use reveille::{
     Barrier, Condvar, Mutex, Notify, OnceCell, OwnedRwLockUpgradableReadGuard, RwLock,
-    RwLockUpgradableReadGuard, Semaphore, SetOnce, mpsc, oneshot,
+    RwLockUpgradableReadGuard, Semaphore, SetOnce, broadcast, mpsc, oneshot, watch,
 };
 
 use crate::support::probe::Probe;
@@ -110,6 +110,26 @@ const FUTURES: &[(&str, fn())] = &[
         let _current = clock.timers().enter();
         let (tx, _rx) = full_channel();
         leaves_nothing(tx.send_timeout(8, SECOND));
+    }),
+    ("broadcast::Closed", || {
+        let (tx, _rx) = broadcast::channel::<u32>(1);
+        leaves_nothing(tx.closed());
+    }),
+    ("broadcast::Recv", || {
+        let (_tx, mut rx) = broadcast::channel::<u32>(1);
+        leaves_nothing(rx.recv());
+    }),
+    ("watch::Changed", || {
+        let (_tx, mut rx) = watch::channel(7);
+        leaves_nothing(rx.changed());
+    }),
+    ("watch::Closed", || {
+        let (tx, _rx) = watch::channel(7);
+        leaves_nothing(tx.closed());
+    }),
+    ("watch::WaitFor", || {
+        let (_tx, mut rx) = watch::channel(7);
+        leaves_nothing(rx.wait_for(|value| *value == 8));
     }),
     ("mutex::Lock", || {
         let mutex = Mutex::new(7);

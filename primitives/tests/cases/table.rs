@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use reveille::backend::{Backend, Local, Native, Spin};
+use reveille::mpsc;
 use reveille::oneshot::{Receiver, Sender};
 use reveille::raw::Storage;
 use reveille::time::{Advance, DelayQueue, Duration, Instant, Interval, Timers, VirtualClock};
@@ -34,6 +35,9 @@ pub(crate) fn table() -> Vec<Row> {
         closing::<Slotted<Native>>(),
         closing::<Slotted<Spin>>(),
         closing::<Slotted<Local>>(),
+        receiving_of_many::<Native>(),
+        receiving_of_many::<Spin>(),
+        receiving_of_many::<Local>(),
         being_notified::<Native>(),
         being_notified::<Spin>(),
         being_notified::<Local>(),
@@ -275,6 +279,45 @@ fn closing<C: Channel>() -> Row {
         },
         left: Some(End::Result),
         refuses: false,
+    }
+}
+
+/// `mpsc::Receiver::poll_recv`, ended by `Sender::try_send`.
+fn receiving_of_many<B: Backend>() -> Row {
+    struct Receives<B: Backend>(mpsc::Receiver<Token, B>);
+    struct Sends<B: Backend>(mpsc::Sender<Token, B>);
+
+    impl<B: Backend> Waiter for Receives<B> {
+        fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+            self.0.poll_recv(cx).map(|received| match received {
+                Some(token) => {
+                    assert_eq!(token.0, 7, "the value is the one that was sent");
+                    End::Result
+                }
+                None => End::Never,
+            })
+        }
+    }
+
+    impl<B: Backend> Completer for Sends<B> {
+        fn complete(&mut self) -> bool {
+            self.0.try_send(Token::new(7)).is_ok()
+        }
+
+        fn touch(&mut self) {
+            let _ = (self.0.is_closed(), self.0.capacity());
+            let _ = self.0.try_reserve();
+        }
+    }
+
+    Row {
+        name: format!("mpsc::Receiver over {}", std::any::type_name::<B>()),
+        scene: || {
+            let (tx, rx) = mpsc::channel_in::<_, B>(1);
+            Scene::new(Receives(rx), Sends(tx))
+        },
+        left: Some(End::Never),
+        refuses: true,
     }
 }
 
