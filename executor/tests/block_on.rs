@@ -1,5 +1,5 @@
-//! What `block_on` promises, on real threads. Every order of wake and park is
-//! explored in `interleavings.rs`.
+//! The contract of `block_on` on real threads. Every order of wake and park is explored
+//! in `interleavings.rs`.
 
 #![forbid(unsafe_code)]
 
@@ -21,8 +21,7 @@ use support::in_time;
 
 mod support;
 
-/// A future that is pending at each poll until `polls` have been made, and
-/// calls `each` in every one of them.
+/// Returns a future that is pending for `polls` polls, and calls `each` in each of them.
 fn pending_until_poll(polls: u32, mut each: impl FnMut(u32, &Waker)) -> impl Future<Output = u32> {
     let mut polled = 0;
     poll_fn(move |cx| {
@@ -36,8 +35,8 @@ fn pending_until_poll(polls: u32, mut each: impl FnMut(u32, &Waker)) -> impl Fut
     })
 }
 
-/// Blocks on a value that is sent some time after the given poll. Returns how
-/// often the receiver was polled.
+/// Blocks on a value that is sent some time after the given poll. Returns how often the
+/// receiver was polled.
 fn polls_for_a_value_sent_after_poll(poll: u32) -> u32 {
     let (tx, mut rx) = oneshot::channel();
     let mut tx = Some(tx);
@@ -47,7 +46,7 @@ fn polls_for_a_value_sent_after_poll(poll: u32) -> u32 {
         let answer = Pin::new(&mut rx).poll(cx);
         polls += 1;
         if polls == poll {
-            let tx = tx.take().expect("one poll has this number");
+            let tx = tx.take().expect("only one poll has this number");
             sending = Some(thread::spawn(move || {
                 thread::sleep(Duration::from_millis(50));
                 tx.send(7)
@@ -56,16 +55,16 @@ fn polls_for_a_value_sent_after_poll(poll: u32) -> u32 {
         answer
     }));
     assert_eq!(received, Ok(7));
-    let sending = sending.expect("the value came from there");
+    let sending = sending.expect("the value was sent by this thread");
     assert_eq!(sending.join().unwrap(), Ok(()));
     polls
 }
 
 fn panic_message(f: impl FnOnce()) -> String {
-    let panic = catch_unwind(AssertUnwindSafe(f)).expect_err("a panic was due");
+    let panic = catch_unwind(AssertUnwindSafe(f)).expect_err("the call panics");
     match panic.downcast::<String>() {
         Ok(message) => *message,
-        Err(panic) => (*panic.downcast::<&str>().expect("panics carry messages")).into(),
+        Err(panic) => (*panic.downcast::<&str>().expect("the payload is a message")).into(),
     }
 }
 
@@ -115,7 +114,7 @@ fn wakes_before_the_park_merge_into_one() {
                 }
                 _ => assert!(
                     woken.load(Ordering::Relaxed),
-                    "the second poll was for all three wakes, and nothing has happened since"
+                    "the second poll was for all three wakes, and no wake came since"
                 ),
             }))
         })
@@ -128,8 +127,7 @@ fn a_wake_from_another_thread_is_one_further_poll() {
     assert_eq!(in_time(|| polls_for_a_value_sent_after_poll(1)), 2);
 }
 
-/// Futures may use `thread::park` for their own ends, and swallow the token of
-/// the thread that way.
+/// Futures may call `thread::park` themselves, and consume the token of the thread.
 #[test]
 fn a_wake_survives_a_poll_that_parks_the_thread_itself() {
     let output = in_time(|| {
@@ -144,8 +142,8 @@ fn a_wake_survives_a_poll_that_parks_the_thread_itself() {
     assert_eq!(output, 2);
 }
 
-/// The other way round: a token that somebody else left with the thread does
-/// not end the wait, nor does it start a poll.
+/// Conversely, a token that the thread already has does not end the wait, and causes no
+/// poll.
 #[test]
 fn a_token_of_the_thread_is_no_wake() {
     let polls = in_time(|| {
@@ -155,14 +153,14 @@ fn a_token_of_the_thread_is_no_wake() {
     assert_eq!(polls, 2);
 }
 
-/// Nanoseconds of processor time that this thread has used.
+/// Returns the nanoseconds of processor time that this thread has used.
 #[cfg(target_os = "linux")]
 fn processor_time() -> u64 {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("a Linux file");
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("this is Linux");
     stat.split(' ')
         .next()
         .and_then(|nanos| nanos.parse().ok())
-        .expect("its first number is the time on the processor")
+        .expect("the first number is the time on the processor")
 }
 
 #[cfg(target_os = "linux")]
@@ -196,7 +194,7 @@ fn nested_use_panics_and_says_what_to_do() {
     );
     assert!(message.contains("`.await` the inner future"), "{message}");
 
-    assert_eq!(block_on(async { 7 }), 7, "and the thread can block again");
+    assert_eq!(block_on(async { 7 }), 7, "the thread cannot block again");
 }
 
 #[test]
@@ -251,14 +249,14 @@ fn the_destructor_of_the_future_may_block() {
     assert_eq!(blocked.get(), 7);
 }
 
-/// Whichever of the two thread-locals goes first, it can block.
+/// Whichever of the two thread-locals is destroyed first, the destructor can block.
 #[test]
 fn the_destructor_of_a_thread_local_may_block() {
     struct Blocks(RefCell<Option<(oneshot::Receiver<u32>, mpsc::Sender<u32>)>>);
 
     impl Drop for Blocks {
         fn drop(&mut self) {
-            let (rx, result) = self.0.take().expect("the test has filled it");
+            let (rx, result) = self.0.take().expect("the test has stored it");
             result.send(block_on(rx).unwrap()).unwrap();
         }
     }
@@ -302,7 +300,7 @@ fn a_wake_that_comes_after_the_end_costs_the_next_call_one_poll() {
         let late = block_on(poll_fn(|cx| Poll::Ready(cx.waker().clone())));
         late.wake_by_ref();
         late.wake();
-        // The late wake is what the second poll is for, and both count as one.
+        // The late wakes cause the second poll, and both count as one.
         polls_for_a_value_sent_after_poll(2)
     });
     assert_eq!(polls, 3);

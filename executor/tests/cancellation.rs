@@ -1,8 +1,8 @@
-//! What becomes of tasks that their executor gives up: the handle answers that
-//! they were cancelled, once their futures are gone.
+//! Tasks that their executor cancels. Their handles return that they were cancelled,
+//! after their futures have been dropped.
 //!
-//! How one makes an executor give a task up differs from one to the next, so
-//! this is no part of the matrix. `Threads` and futures' `ThreadPool` never do.
+//! Each executor cancels tasks in another way, so this is not part of the matrix.
+//! `Threads` and the `ThreadPool` of futures never cancel.
 
 #![forbid(unsafe_code)]
 
@@ -34,7 +34,7 @@ impl Drop for Held {
     }
 }
 
-/// A future that never ends, and the flag that says it is gone.
+/// Returns a future that never ends, and a flag that is set when it is dropped.
 fn endless() -> (impl Future<Output = ()> + Send, Arc<AtomicBool>) {
     let gone = Arc::new(AtomicBool::new(false));
     let held = Held(gone.clone());
@@ -45,7 +45,7 @@ fn endless() -> (impl Future<Output = ()> + Send, Arc<AtomicBool>) {
     (future, gone)
 }
 
-/// Joins on a thread that belongs to no executor.
+/// Joins the task on a thread that belongs to no executor.
 #[track_caller]
 fn assert_cancelled<H>(task: H, gone: &AtomicBool)
 where
@@ -56,11 +56,11 @@ where
     assert!(error.is_cancelled() && !error.is_panic(), "{error:?}");
     assert!(
         gone.load(Ordering::Relaxed),
-        "the future outlives its handle"
+        "the handle was ready before the future was dropped"
     );
 }
 
-/// Starts the task, lets it run, drops the executor, and joins.
+/// Spawns the task, lets it run, drops the executor, and joins.
 #[track_caller]
 fn assert_dropping_cancels<E: Executor>(executor: E) {
     let (future, gone) = endless();
@@ -124,7 +124,7 @@ fn an_aborted_tokio_task_is_cancelled() {
 }
 
 #[test]
-fn cancelling_wakes_whoever_joins() {
+fn cancelling_wakes_the_thread_that_joins() {
     let (future, gone) = endless();
     let pool = LocalPool::new();
     let task = pool.spawn(future);
@@ -139,7 +139,7 @@ fn cancelling_wakes_whoever_joins() {
     joining.join().unwrap();
 }
 
-/// Polls the handle of its own task when it is dropped, and tells the answer.
+/// Polls the handle of its own task when it is dropped, and sends the result.
 struct AsksItsHandle {
     handle: Arc<Mutex<Option<JoinHandle<()>>>>,
     answer: Option<oneshot::Sender<Poll<()>>>,
@@ -148,14 +148,14 @@ struct AsksItsHandle {
 impl Drop for AsksItsHandle {
     fn drop(&mut self) {
         let mut handle = self.handle.lock().unwrap();
-        let handle = handle.as_mut().expect("the test has put it there");
+        let handle = handle.as_mut().expect("the test has stored it");
         let mut cx = Context::from_waker(Waker::noop());
         let answer = Pin::new(handle).poll(&mut cx).map(drop);
         self.answer.take().unwrap().send(answer).unwrap();
     }
 }
 
-/// From inside the destructor of a task's future, the task is not over yet.
+/// The task is not over inside the destructor of its future.
 #[test]
 fn the_handle_is_pending_while_a_cancelled_future_is_dropped() {
     for polled in [false, true] {
@@ -222,7 +222,7 @@ fn a_local_pool_refuses_nested_use() {
     pool.block_on(async { pool.block_on(async {}) });
 }
 
-/// Errors of tasks go wherever errors go, with the texts of tokio's.
+/// Errors of tasks convert to other errors, with the texts of tokio's.
 #[test]
 fn a_join_error_converts_to_other_errors_and_names_its_task() {
     fn joined(panics: impl FnOnce() + Send + 'static) -> (Id, JoinError) {
@@ -248,7 +248,7 @@ fn a_join_error_converts_to_other_errors_and_names_its_task() {
     assert_eq!(io::Error::from(error).to_string(), "task panicked");
 }
 
-/// A task of tokio's runtime is told by the number that tokio has given it.
+/// An error of a task of tokio has the number that tokio has given the task.
 #[test]
 fn a_join_error_of_a_tokio_task_has_its_number() {
     let runtime = tokio::runtime::Builder::new_current_thread()

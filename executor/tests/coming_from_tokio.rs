@@ -1,9 +1,9 @@
-//! The page *Coming from tokio* says what is true.
+//! Checks that the page *Coming from tokio* is true.
 //!
-//! Its tables are read and held against three things: the imports below, which compile
-//! for each type and function that is said to be there; the sources of this workspace,
-//! for methods; and the sources of tokio and tokio-util, as cargo finds them, so that no
-//! public item of theirs is left out and none is listed that they do not have.
+//! The tables of the page are checked against three things. The imports below compile for
+//! each type and function that the page lists. The sources of this workspace declare its
+//! methods. The sources of tokio and tokio-util, as cargo finds them, declare no public
+//! item that the page omits, and every item that it lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -109,7 +109,7 @@ imports! {
     reveille_executor::task::yield_now,
 }
 
-/// Sections of the page whose items stand in the same files.
+/// Sections of the page with items from the same files.
 struct Group {
     sections: &'static [&'static str],
     /// The crate, and its files.
@@ -249,7 +249,7 @@ const GROUPS: &[Group] = &[
     },
 ];
 
-/// What a row says of an item: a type, a function, or `Type::method`.
+/// What a row says about an item: a type, a function, or `Type::method`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Same,
@@ -259,21 +259,22 @@ enum Verdict {
 
 struct Claim {
     section: String,
-    /// The path of the section's items here, where there are any.
+    /// The path of the section's items here, if there are any.
     here: Option<String>,
     item: String,
-    /// Whether the row is about methods of the item, and claims nothing of itself.
+    /// Whether the row is about methods of the item, and says nothing about the item
+    /// itself.
     is_owner: bool,
     verdict: Verdict,
 }
 
-/// The names in backticks.
+/// Returns the names in backticks.
 fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-/// The claims of the page, in order. A type that has several rows is claimed once for
-/// each, and each of its methods once.
+/// Returns the claims of the page, in order. A type with several rows is claimed once for
+/// each row, and each of its methods once.
 fn claims() -> Vec<Claim> {
     let (mut section, mut here, mut claims) = (String::new(), None, Vec::new());
     for line in PAGE.lines() {
@@ -293,11 +294,11 @@ fn claims() -> Vec<Claim> {
                 "same" => Verdict::Same,
                 "different" => Verdict::Different,
                 "absent" => Verdict::Absent,
-                _ => panic!("neither same, different nor absent: {line}"),
+                _ => panic!("a row is neither same, different nor absent: {line}"),
             };
             assert!(
                 verdict == Verdict::Same || !note.is_empty(),
-                "it does not say what is different, or what to write instead: {line}"
+                "a row does not say what is different, or what to write instead: {line}"
             );
             let mut claim = |item: String, is_owner: bool| {
                 claims.push(Claim {
@@ -321,7 +322,7 @@ fn claims() -> Vec<Claim> {
     claims
 }
 
-/// What follows the parameters of an `impl`.
+/// Returns the text after the parameters of an `impl`.
 fn past_generics(text: &str) -> &str {
     let (mut depth, mut before) = (0, ' ');
     for (index, it) in text.char_indices() {
@@ -343,8 +344,8 @@ fn identifier(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// The public items that a source declares, and its aliases of types. Reads lines, and
-/// relies on rustfmt. Leaves out what is unstable or hidden.
+/// Finds the public items that a source declares, and its aliases of types. It reads
+/// lines, and relies on rustfmt. Items that are unstable or hidden are left out.
 fn declared(source: &str, items: &mut BTreeSet<String>, aliases: &mut BTreeMap<String, String>) {
     let indent = |line: &str| line.len() - line.trim_start().len();
     let (mut attributes, mut owner, mut closes) = (String::new(), None::<String>, 0);
@@ -430,8 +431,8 @@ fn declared(source: &str, items: &mut BTreeSet<String>, aliases: &mut BTreeMap<S
     }
 }
 
-/// The items that files declare, and those below folders; what is not there declares
-/// nothing.
+/// Returns the items that files, and the files in folders, declare. A missing file
+/// declares nothing.
 fn declared_in(paths: impl Iterator<Item = PathBuf>) -> BTreeSet<String> {
     let (mut items, mut aliases) = (BTreeSet::new(), BTreeMap::new());
     let mut paths: Vec<_> = paths.collect();
@@ -463,16 +464,19 @@ fn ours(group: &Group) -> BTreeSet<String> {
     declared_in(group.ours.iter().map(|file| workspace().join(file)))
 }
 
-/// Where the sources of a dependency are.
+/// Returns the folder with the sources of a dependency.
 fn sources_of(name: &str, metadata: &str) -> PathBuf {
     let package = metadata.find(&format!(r#"{{"name":"{name}","version":"#));
     let package = package.unwrap_or_else(|| panic!("{name} is a dependency of the workspace"));
     let (_, path) = metadata[package..]
         .split_once(r#""manifest_path":""#)
-        .expect("it has one");
-    let (path, _) = path.split_once('"').expect("it ends");
+        .expect("a package has a manifest");
+    let (path, _) = path.split_once('"').expect("a string ends");
     let manifest = PathBuf::from(path.replace(r"\\", r"\"));
-    manifest.parent().expect("it is in a folder").join("src")
+    manifest
+        .parent()
+        .expect("a manifest is in a folder")
+        .join("src")
 }
 
 fn metadata() -> String {
@@ -487,10 +491,10 @@ fn metadata() -> String {
         ])
         .current_dir(workspace())
         .output()
-        .expect("cargo runs, since it runs this");
+        .expect("cargo can be run, because it runs this test");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "cargo metadata: {errors}");
-    String::from_utf8(output.stdout).expect("it is JSON")
+    String::from_utf8(output.stdout).expect("the output is JSON")
 }
 
 fn none_wrong(wrong: &str, what: &str) {
@@ -506,7 +510,7 @@ fn what_the_page_claims_is_there_is_there_and_what_is_absent_is_not() {
     let claims = claims();
     assert!(
         claims.len() > 300,
-        "the tables have been read: {}",
+        "only {} claims were read from the tables",
         claims.len()
     );
     for group in GROUPS {
@@ -532,10 +536,14 @@ fn what_the_page_claims_is_there_is_there_and_what_is_absent_is_not() {
             };
             match verdict {
                 Verdict::Absent if !is_owner && (ours.contains(item) || is_there) => {
-                    writeln!(wrong, "{section}: {item} is absent no more").unwrap();
+                    writeln!(wrong, "{section}: {item} is no longer absent").unwrap();
                 }
                 Verdict::Same | Verdict::Different if !is_there => {
-                    writeln!(wrong, "{section}: {item} is not there, or not imported").unwrap();
+                    writeln!(
+                        wrong,
+                        "{section}: {item} does not exist, or is not imported"
+                    )
+                    .unwrap();
                 }
                 _ => {}
             }
@@ -543,9 +551,9 @@ fn what_the_page_claims_is_there_is_there_and_what_is_absent_is_not() {
         }
     }
     for import in imports {
-        writeln!(wrong, "{import} is imported and has no row").unwrap();
+        writeln!(wrong, "{import} is imported, but has no row").unwrap();
     }
-    none_wrong(&wrong, "what is there and what is not");
+    none_wrong(&wrong, "claims about items of this workspace");
 }
 
 #[test]
@@ -560,7 +568,7 @@ fn every_public_item_of_tokio_has_a_row_and_every_row_an_item() {
             .collect();
         assert!(
             missing.is_empty(),
-            "{package} has moved what is in {missing:?}: see GROUPS"
+            "{package} no longer has its items in {missing:?}: change GROUPS"
         );
         let theirs = declared_in(files.iter().map(|file| sources.join(file)));
         let of_group = claims
@@ -587,7 +595,7 @@ fn every_public_item_of_tokio_has_a_row_and_every_row_an_item() {
             }
         }
     }
-    none_wrong(&wrong, "items of tokio");
+    none_wrong(&wrong, "rows and items of tokio");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! How tasks, calls that block, sets and pools end: what is dropped when, on which
-//! thread, and what is left.
+//! How tasks, blocking calls, sets and pools end: what is dropped when, on which thread,
+//! and what is left.
 
 #![forbid(unsafe_code)]
 
@@ -40,7 +40,7 @@ impl<F: FnMut()> Drop for OnDrop<F> {
     }
 }
 
-/// Counts its wakes; and its wakers, by the references to it.
+/// Counts its wakes. The references to it count its wakers.
 #[derive(Default)]
 struct Watched {
     wakes: AtomicUsize,
@@ -52,7 +52,8 @@ impl Wake for Watched {
     }
 }
 
-/// A waker, and how many others of the same task there are, and have been called.
+/// A waker. It knows how many others of the same task exist, and how often they were
+/// called.
 struct Watch(Arc<Watched>, Waker);
 
 impl Watch {
@@ -74,7 +75,7 @@ impl Watch {
     }
 }
 
-/// Panics, with a type that a task can have.
+/// Panics. Unlike `panic!`, it has the type `()`, which the future of a task can have.
 fn fails(message: &'static str) {
     std::panic::panic_any(message);
 }
@@ -111,13 +112,13 @@ fn a_set_that_is_detached_wakes_the_task_that_waits_and_keeps_no_waker() {
     ));
 }
 
-/// Polls a future that is pending, and drops it: none of its wakers is left.
+/// Polls a future that is pending, drops it, and checks that none of its wakers is left.
 fn leaves_nothing(future: impl Future) {
     let watch = Watch::new();
     {
         let mut future = pin!(future);
         assert!(watch.poll(|cx| future.as_mut().poll(cx)).is_pending());
-        assert!(watch.kept() > 0, "a pending poll leaves its waker");
+        assert!(watch.kept() > 0, "a pending poll left no waker");
     }
     assert_eq!((watch.kept(), watch.wakes()), (0, 0));
 }
@@ -144,18 +145,17 @@ fn a_dropped_future_of_the_executor_leaves_no_waker() {
     leaves_nothing(poll_fn(move |cx| dropped.poll_join_next(cx)));
 }
 
-/// The futures of the crate that implement the trait, by file: each is in the test above,
-/// or needs no place in it.
+/// The futures of this crate, by file. Each is either in the test above, or need not be.
 #[test]
 fn each_future_of_the_executor_is_accounted_for() {
     const ACCOUNTED: [(&str, &str); 6] = [
         ("task/handle.rs", "JoinHandle"),
         ("task/join_set.rs", "JoinNext"),
-        // Wakes its task at once, by reference.
+        // It wakes its task at once, by reference.
         ("task/yield_now.rs", "YieldNow"),
-        // Takes its waker out when it is dropped; the handle is all that outlives it.
+        // It removes its waker when it is dropped. Only the handle outlives it.
         ("task/hosted.rs", "Host"),
-        // Those of `reveille::time` and of tokio, in a type of their own.
+        // These wrap the futures of `reveille::time` and of tokio.
         ("hyper.rs", "Sleep"),
         ("tokio.rs", "JoinHandle"),
     ];
@@ -182,7 +182,7 @@ fn each_future_of_the_executor_is_accounted_for() {
     assert_eq!(found, accounted);
 }
 
-/// As a `std::sync::MutexGuard` does, by which it poisons.
+/// A `std::sync::MutexGuard` sees it too, and poisons the mutex.
 #[test]
 fn the_destructors_of_a_task_that_panics_see_that_it_panics() {
     fn check(executor: &impl Executor<JoinHandle<()> = task::JoinHandle<()>>) {
@@ -221,7 +221,7 @@ fn the_destructors_of_a_task_that_panics_see_that_it_panics() {
     assert!(LOCK.is_poisoned());
 }
 
-/// The first panic is the outcome, and the second takes nothing down.
+/// The first panic is the outcome. The second has no other effect.
 #[test]
 fn a_destructor_that_panics_while_its_task_does_takes_nothing_down() {
     fn check(executor: &impl Executor<JoinHandle<()> = task::JoinHandle<()>>) {
@@ -263,7 +263,7 @@ fn an_aborted_call_that_has_not_begun_drops_what_it_captured_at_once() {
     });
 }
 
-/// Spawns another of its kind when it is dropped, as deep as it is told.
+/// Spawns another `Chain` when it is dropped, until `left` is 0.
 struct Chain {
     left: usize,
     dropped: Arc<AtomicUsize>,
@@ -340,7 +340,7 @@ thread_local! {
     static AT_THE_END: RefCell<Option<OnDrop<Call>>> = const { RefCell::new(None) };
 }
 
-/// Has the destructor of a thread-local call `f` when this thread ends.
+/// Stores `f` in a thread-local, so that its destructor calls `f` when this thread ends.
 fn at_the_end(f: impl FnMut() + 'static) {
     AT_THE_END.set(Some(OnDrop(Box::new(f))));
 }
@@ -368,7 +368,7 @@ fn the_drop_of_a_pool_waits_for_the_destructors_of_its_threads() {
             pool.block_on(pool.spawn(async move { on_worker() }))
                 .unwrap();
             for _ in 0..2 {
-                // Each on a thread of its own: the first has ended.
+                // Each call has a thread of its own, because the first has ended.
                 pool.block_on(pool.spawn_blocking(slowly())).unwrap();
                 thread::sleep(30 * MS);
             }
@@ -385,7 +385,7 @@ fn the_drop_of_a_pool_waits_for_the_destructors_of_its_threads() {
     });
 }
 
-/// The other pool may be where this one was: its memory is used again.
+/// The other pool may have the address of this one, because its memory is reused.
 #[test]
 fn a_thread_that_ends_is_no_worker_of_another_pool() {
     in_time(|| {
@@ -417,17 +417,17 @@ fn a_thread_that_ends_is_no_worker_of_another_pool() {
             let second = pool(1);
             for _ in 0..3 {
                 gives.send(second.handle().clone()).unwrap();
-                let spawned = told.recv().unwrap().expect("it is spawned");
+                let spawned = told.recv().unwrap().expect("the spawn does not panic");
                 assert_eq!(block_on(spawned).unwrap(), 7);
             }
         }
     });
 }
 
-/// What the test below has in its environment where it is the child.
+/// The environment variable that tells the test below that it is the child.
 const CHILD: &str = "REVEILLE_TEST_WITHOUT_ROOM";
 
-/// In a process that has no room left for the stack of a thread.
+/// Runs in a process without room for the stack of another thread.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_call_is_dropped_if_the_system_refuses_it_a_thread() {
@@ -464,10 +464,12 @@ fn a_call_is_dropped_if_the_system_refuses_it_a_thread() {
         pool.spawn_blocking(move || captured.store(true, Ordering::SeqCst))
     }));
     drop(room);
-    let panic = refused.expect_err("there is no room for a thread");
-    let message = panic.downcast_ref::<String>().expect("it says why");
+    let panic = refused.expect_err("the system refuses a thread");
+    let message = panic
+        .downcast_ref::<String>()
+        .expect("the payload is a message");
     assert!(message.contains("the system refused a thread"), "{message}");
-    assert_eq!(Arc::strong_count(&ran), 1, "what it captured is gone");
+    assert_eq!(Arc::strong_count(&ran), 1, "the refused call still exists");
     let next = pool.spawn_blocking(|| 7);
     assert_eq!(pool.block_on(next).unwrap(), 7);
     assert!(!ran.load(Ordering::SeqCst), "the refused call was run");

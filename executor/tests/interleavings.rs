@@ -1,7 +1,7 @@
-//! Every interleaving of `block_on` with whoever wakes it.
+//! Every interleaving of `block_on` with the threads that wake it.
 //!
-//! `block_on` is [`Parker`] with a parker kept for each thread, so what is
-//! explored is a parker, fresh ([`block_on_in`]) and used again. The models have
+//! `block_on` is a [`Parker`] that is kept for each thread. So the models explore a
+//! parker, both a new one ([`block_on_in`]) and one that is used again. The models have
 //! no preemption bound: each is complete.
 
 #![forbid(unsafe_code)]
@@ -20,7 +20,7 @@ use reveille::oneshot;
 use reveille::protocol::{Bits, Parker};
 use reveille_executor::block_on_in;
 
-/// Explores every execution of `model`, and collects what each returned.
+/// Explores every execution of `model`, and collects what each returns.
 fn explore<T: Ord + Send + 'static>(
     model: impl Fn() -> T + Send + Sync + 'static,
 ) -> (usize, BTreeSet<T>) {
@@ -43,9 +43,9 @@ fn explore<T: Ord + Send + 'static>(
     (executions, seen)
 }
 
-/// Blocks on a future that starts another thread to wake it, and is pending
-/// until that has been. Returns whether the wake had come before the first poll
-/// ended, hence before the park, and how often the future was polled.
+/// Blocks on a future that starts another thread to wake it, and that is pending until it
+/// was woken. Returns whether the wake came before the first poll ended, and so before
+/// the park, and how often the future was polled.
 fn block_on_one_wake<B: BlockingBackend>() -> (bool, usize) {
     let ready = Arc::new(AtomicBool::new(false));
     let woken = Arc::new(AtomicBool::new(false));
@@ -87,7 +87,7 @@ fn a_wake_before_or_after_the_park_is_one_further_poll() {
     assert_eq!(
         seen,
         BTreeSet::from([(true, 2), (false, 2)]),
-        "early and late, and one further poll for either"
+        "the wake comes early or late, and causes one further poll"
     );
 }
 
@@ -121,7 +121,7 @@ fn wakes_of_two_threads_may_merge_and_neither_is_lost() {
         polls
     });
     println!("{executions} executions");
-    assert_eq!(polls, BTreeSet::from([2, 3]), "merged, and one by one");
+    assert_eq!(polls, BTreeSet::from([2, 3]), "wakes are merged, or not");
 }
 
 #[test]
@@ -153,8 +153,8 @@ fn a_dropped_sender_ends_the_wait_in_every_order() {
     assert_eq!(received, BTreeSet::from([None]));
 }
 
-/// The parker that `block_on` keeps: the first future is ready before the wake
-/// for it has come, which then meets the second and may cost it a poll.
+/// The parker that `block_on` keeps. The first future is ready before its wake, which
+/// then comes during the second call and may cost it a poll.
 #[test]
 fn a_parker_used_again_bears_a_wake_that_comes_late() {
     let (executions, polls) = explore(|| {
@@ -187,7 +187,7 @@ fn a_parker_used_again_bears_a_wake_that_comes_late() {
         }));
         assert_eq!(received, Ok(7));
         waking
-            .expect("the first poll spawns it")
+            .expect("the first poll spawns the thread")
             .join()
             .expect("sending does not panic");
         polls
@@ -196,12 +196,12 @@ fn a_parker_used_again_bears_a_wake_that_comes_late() {
     assert_eq!(
         polls,
         BTreeSet::from([1, 2, 3]),
-        "the value was there; it was waited for; and a late wake came besides"
+        "the value is there, or it is waited for, or a late wake comes too"
     );
 }
 
-/// The fault that the models above are there for: a parker that forgets a wake
-/// which comes before the park.
+/// The fault that the models above have to catch: a parker that forgets a wake that comes
+/// before the park.
 struct ForgetfulPark(loom::sync::Mutex<()>, loom::sync::Condvar);
 
 impl Park for ForgetfulPark {
@@ -219,7 +219,7 @@ impl Park for ForgetfulPark {
     }
 }
 
-/// Puts the parker into loom's backend, and observes nothing.
+/// A backend of loom with the parker above. It watches nothing.
 struct Forgetful;
 
 impl Observer for Forgetful {

@@ -1,6 +1,5 @@
-//! Tasks on the executors of this crate: what becomes of them when they are aborted,
-//! forgotten, woken at odd times, or left over at the end. The names of cases are
-//! those of faults reported elsewhere.
+//! Tasks on the executors of this crate: aborted, forgotten, woken at unusual times, or
+//! left at the end. Some tests name the case of a fault that was reported elsewhere.
 
 #![forbid(unsafe_code)]
 
@@ -48,7 +47,7 @@ impl<F: FnMut()> Drop for OnDrop<F> {
     }
 }
 
-/// A future that counts its drop, and waits for ever with a waker left in `place`.
+/// Returns a future that counts its drop, and waits for ever with a waker in `place`.
 fn parked(
     drops: &Arc<AtomicUsize>,
     place: &Arc<Mutex<Option<Waker>>>,
@@ -61,7 +60,7 @@ fn parked(
     })
 }
 
-/// Has the executor run until `done`.
+/// Runs the executor until `done` returns `true`.
 fn run_until(executor: &impl Executor, done: impl Fn() -> bool) {
     while !done() {
         executor.block_on(executor.spawn(async {})).unwrap();
@@ -118,7 +117,7 @@ fn what_is_spawned_after_the_end_is_cancelled_at_once() {
 
 /// EX-07
 #[test]
-fn a_task_that_nobody_can_wake_is_dropped_by_its_executor() {
+fn a_task_that_nothing_can_wake_is_dropped_by_its_executor() {
     fn check(executor: &impl Executor) {
         let (drops, place) = (Arc::default(), Arc::default());
         drop(executor.spawn(parked(&drops, &place)));
@@ -135,7 +134,7 @@ fn a_task_that_nobody_can_wake_is_dropped_by_its_executor() {
     });
 }
 
-/// The destructor does not run where the waker goes, but on the executor's thread.
+/// The destructor runs on the executor's thread, not on the thread that drops the waker.
 #[test]
 fn the_last_waker_drops_no_future() {
     let executor = LocalExecutor::new();
@@ -162,7 +161,7 @@ fn the_last_waker_drops_no_future() {
     assert_eq!(*dropped.borrow(), Some(thread));
 }
 
-/// Neither the thread, nor the task that was slow, nor those that wait.
+/// The panic ends neither the thread, nor the slow task, nor the tasks that wait.
 #[test]
 fn a_panicking_report_of_a_long_poll_takes_nothing_down() {
     async fn slow() -> u32 {
@@ -180,7 +179,7 @@ fn a_panicking_report_of_a_long_poll_takes_nothing_down() {
         assert_eq!(executor.block_on(waits).unwrap(), 8);
     }
     in_time(|| {
-        // What it panics with panics in turn where it is dropped.
+        // The payload of the panic panics too when it is dropped.
         let report = || panic_any(OnDrop(|| panic!("a payload")));
         let pool = ThreadPool::builder().workers(1);
         check(&pool.on_long_poll(MS, move |_| report()).build());
@@ -215,8 +214,8 @@ fn a_panicking_destructor_takes_no_worker_down() {
     });
 }
 
-/// RE-03: at the end, the destructor of one task wakes another, whose destructor
-/// takes the lock that is held meanwhile.
+/// RE-03: at the end, the destructor of one task wakes another while it holds a lock that
+/// the other's destructor takes.
 #[test]
 fn a_wake_runs_no_destructor() {
     fn check<E: Executor>(executor: E) {
@@ -282,7 +281,7 @@ fn a_wake_after_the_end_of_a_task_is_nothing() {
         let place = place.clone();
         move |cx| {
             let mut place = place.lock().unwrap();
-            assert!(place.is_none(), "polled after it was ready");
+            assert!(place.is_none(), "the task was polled after it was ready");
             *place = Some(cx.waker().clone());
             Poll::Ready(7)
         }
@@ -307,7 +306,7 @@ fn tasks_that_are_always_ready_keep_no_timer_waiting() {
     });
 }
 
-/// Each of these is ready at once, for ever.
+/// Each of these tasks is always ready.
 #[test]
 fn a_budget_keeps_a_task_that_is_always_ready_from_starving_others() {
     fn check<E: Executor>(executor: &E) {
@@ -352,7 +351,7 @@ fn a_budget_keeps_a_task_that_is_always_ready_from_starving_others() {
                 number
             );
         }
-        // Timers have their turn too, and so has whoever blocks.
+        // Timers fire meanwhile, and the thread that blocks makes progress.
         executor.block_on(async { sleep(MS).await });
         executor.block_on(async {
             for _ in 0..1000 {
@@ -387,11 +386,11 @@ fn a_budget_is_that_of_one_poll() {
     let spent = executor.block_on(async {
         let first = spends().await;
         assert!(!has_budget_remaining());
-        // A poll within this one has its own, and this one's is as it was.
+        // A poll within this one has its own budget, and leaves this one's as it was.
         assert_eq!(LocalExecutor::new().block_on(spends()), first);
         assert!(!has_budget_remaining());
         yield_now().await;
-        // What waits consumes nothing.
+        // A future that waits consumes nothing.
         let mut waits = Box::pin(cooperative(pending::<()>()));
         poll_fn(|cx| {
             assert!(waits.as_mut().poll(cx).is_pending());
@@ -401,7 +400,7 @@ fn a_budget_is_that_of_one_poll() {
         [first, spends().await]
     });
     assert_eq!(spent, [128, 128]);
-    // Outside there is no bound.
+    // Outside of a task there is no bound.
     block_on(async {
         for _ in 0..1000 {
             consume_budget().await;
@@ -410,7 +409,7 @@ fn a_budget_is_that_of_one_poll() {
     });
 }
 
-/// On one worker two tasks wake each other for ever, and a third has its turn.
+/// On one worker two tasks wake each other for ever, and a third still runs.
 #[test]
 fn tasks_that_wake_each_other_keep_no_other_waiting() {
     in_time(|| {
@@ -480,7 +479,7 @@ fn a_shutdown_waits_no_longer_than_it_is_told() {
         let start = Instant::now();
         assert!(!pool.shutdown_timeout(10 * MS));
         assert!(start.elapsed() < 150 * MS);
-        // At the end of its poll.
+        // The task is cancelled at the end of its poll.
         assert!(block_on(task).unwrap_err().is_cancelled());
     });
 }
@@ -551,7 +550,7 @@ fn a_pool_dropped_on_one_of_its_threads_does_not_wait_for_itself() {
 }
 
 #[test]
-fn who_blocks_within_a_task_or_a_call_has_no_budget() {
+fn blocking_within_a_task_or_a_call_has_no_budget() {
     async fn many_units() {
         for _ in 0..1000 {
             consume_budget().await;
@@ -585,7 +584,7 @@ fn a_call_that_blocks_can_use_what_tasks_can() {
     });
 }
 
-/// Each spawns in its destructor, when the executor ends or has ended.
+/// Each task spawns in its destructor, when the executor ends or has ended.
 #[test]
 fn destructors_at_the_end_are_those_of_their_tasks_and_can_spawn() {
     type Seen = Arc<Mutex<Vec<(task::Id, bool)>>>;
@@ -621,7 +620,7 @@ fn destructors_at_the_end_are_those_of_their_tasks_and_can_spawn() {
     });
 }
 
-/// Whether the handle is dropped before the task is finished or after.
+/// Whether the handle is dropped before the task is finished or after it.
 #[test]
 fn an_output_that_nothing_joins_is_dropped_as_its_task() {
     fn check(executor: &impl Executor<JoinHandle<OnDrop<Box<dyn FnMut() + Send>>> = Handle>) {
@@ -684,7 +683,7 @@ fn an_executor_can_be_dropped_and_run_where_its_thread_ends() {
         static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
     }
     in_time(|| {
-        // Made first, it is destroyed last.
+        // This thread-local is initialized first, so it is destroyed last.
         LAST.set(None);
         LAST.set(Some(Last(Some(LocalExecutor::new()))));
         LocalExecutor::new().block_on(async {});
@@ -693,7 +692,7 @@ fn an_executor_can_be_dropped_and_run_where_its_thread_ends() {
 }
 
 #[test]
-fn a_handle_that_has_answered_is_that_of_a_finished_task() {
+fn a_handle_that_was_ready_is_that_of_a_finished_task() {
     let executor = LocalExecutor::new();
     let mut task = executor.spawn_local(async { 7 });
     assert!(!task.is_finished());
@@ -830,7 +829,7 @@ fn tasks_have_names_numbers_and_know_their_own() {
     assert_eq!(pool.block_on(two).unwrap(), id);
 }
 
-/// Writers that read before they write, as a trace and a sum.
+/// Runs writers that read before they write. Returns the trace, and the sum.
 fn writers(seed: u64) -> (String, u32) {
     let simulation = Simulation::new(seed);
     let sum = Rc::new(RefCell::new(0));
@@ -886,8 +885,8 @@ reveille_executor::task_local! {
     static SEEN: Arc<Mutex<Vec<u32>>>
 }
 
-/// The value goes with its future: from poll to poll, into its destructors, and nowhere
-/// else.
+/// The value stays with its future, in each poll and in its destructors, and is visible
+/// nowhere else.
 #[test]
 fn a_task_local_goes_with_its_future() {
     fn check(executor: &impl Executor<JoinHandle<u32> = task::JoinHandle<u32>>) {

@@ -1,4 +1,5 @@
-//! Which thread drives timers: a test alone in its process, for it counts threads.
+//! Which thread drives timers. The test is alone in its process, because it counts
+//! threads.
 
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
@@ -12,10 +13,10 @@ use reveille_executor::{LocalExecutor, Simulation, ThreadPool, block_on};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// How many threads there are whose work it is to drive timers.
+/// Returns the number of threads that drive timers.
 fn threads() -> usize {
-    let tasks = fs::read_dir("/proc/self/task").expect("Linux tells of threads");
-    // One that ends meanwhile has no name any more.
+    let tasks = fs::read_dir("/proc/self/task").expect("Linux lists the threads");
+    // A thread that ends meanwhile has no name any more.
     let names = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok());
     names
         .filter(|name| name.trim() == "reveille-timers")
@@ -51,5 +52,5 @@ fn executors_drive_timers_without_a_thread_until_they_end() {
     }
 
     block_on(naps());
-    assert_eq!(threads(), 1, "that of the process");
+    assert_eq!(threads(), 1, "the thread of the process does not drive");
 }

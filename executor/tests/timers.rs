@@ -1,4 +1,4 @@
-//! Executors drive timers: in which order with what is ready, whoever is busy, and
+//! Executors drive timers: in which order with ready tasks, while workers are busy, and
 //! after their end.
 
 #![forbid(unsafe_code)]
@@ -38,7 +38,7 @@ fn a_nearer_deadline_ends_the_park_of_a_worker() {
             drop(pool.spawn(sleep_far()));
             thread::sleep(5 * MS); // the workers are parked
             block_on(pool.timers().sleep(MS));
-            // From a task, and on the thread that blocks.
+            // On a task, and on the thread that blocks.
             pool.block_on(pool.spawn(async { sleep(MS).await }))
                 .unwrap();
             pool.block_on(async { sleep(MS).await });
@@ -54,7 +54,7 @@ async fn sleep_far() {
 fn ready_tasks_run_before_timers_that_are_due() {
     in_time(|| {
         let pool = pool(1);
-        // More than after which a worker looks at the clock.
+        // More tasks than a worker runs before it fires timers.
         const READY: u32 = 100;
         let order = Arc::new(Mutex::new(Vec::new()));
         let says = |number| {
@@ -65,7 +65,7 @@ fn ready_tasks_run_before_timers_that_are_due() {
         let ready: Vec<_> = (0..READY).map(says).collect();
         let timers: Vec<_> = all.collect();
         let spawns = pool.spawn(async move {
-            // The farthest first.
+            // The latest deadline first.
             let timers: Vec<_> = timers
                 .into_iter()
                 .rev()
@@ -77,7 +77,7 @@ fn ready_tasks_run_before_timers_that_are_due() {
                 })
                 .collect();
             yield_now().await;
-            thread::sleep(MS * 5); // all of them are due
+            thread::sleep(MS * 5); // all timers are due
             for says in ready {
                 task::spawn(async move { says() });
             }
@@ -108,7 +108,7 @@ fn tasks_that_are_always_ready_keep_no_timer_of_a_pool_waiting() {
     });
 }
 
-/// A loop of one's own that runs the executor for a moment in each of its rounds.
+/// A loop that runs the executor for a moment in each iteration.
 #[test]
 fn block_ons_that_are_short_come_to_the_timers() {
     in_time(|| {
@@ -141,7 +141,7 @@ fn block_ons_that_are_short_come_to_the_timers() {
     });
 }
 
-/// As are sleeps that a task polls itself, without a turn of the executor.
+/// Sleeps that a task polls itself end too, without a turn of the executor.
 #[test]
 fn a_sleep_that_is_polled_in_a_loop_within_one_poll_ends() {
     in_time(|| {
@@ -156,7 +156,7 @@ fn a_sleep_that_is_polled_in_a_loop_within_one_poll_ends() {
     });
 }
 
-/// A token that another thread has given to the caller is there when the call is over.
+/// A token that the caller had before the call is there after it.
 #[test]
 fn blocking_leaves_the_token_of_the_thread() {
     type Blocks = (&'static str, fn());
@@ -201,7 +201,7 @@ fn blocking_leaves_the_token_of_the_thread() {
     }
 }
 
-/// The one that drove is called for a task that is long: another drives.
+/// The worker that drove runs a long task. Another worker drives.
 #[test]
 fn a_long_poll_keeps_no_timer_waiting_while_a_worker_is_idle() {
     in_time(|| {
@@ -214,7 +214,7 @@ fn a_long_poll_keeps_no_timer_waiting_while_a_worker_is_idle() {
             });
             let blocks = pool.spawn(async {
                 sleep(MS).await;
-                // Woken by a worker, which it keeps.
+                // A worker wakes this task, which blocks the worker.
                 block_on(sleeps).unwrap();
             });
             for task in [other, blocks] {
@@ -228,7 +228,7 @@ fn a_long_poll_keeps_no_timer_waiting_while_a_worker_is_idle() {
 fn executors_drive_their_own_timers_and_each_others() {
     fn both(one: Option<Timers>, other: Option<Timers>) {
         in_time(move || {
-            // Each sleeps where the other only waits for it.
+            // Each executor waits for a sleep of the other.
             let (there, here) = oneshot::channel();
             let local = thread::spawn(move || {
                 let builder = LocalExecutor::builder();
@@ -249,7 +249,7 @@ fn executors_drive_their_own_timers_and_each_others() {
             };
             let waits = pool.spawn(timeout(FAR, here));
             pool.block_on(waits).unwrap().unwrap().unwrap();
-            // The other one is parked for long.
+            // The other executor is parked until a far deadline.
             pool.block_on(pool.spawn(async { sleep(5 * MS).await }))
                 .unwrap();
             drop(local);
@@ -320,7 +320,7 @@ fn a_waker_that_panics_takes_no_executor_down() {
     });
 }
 
-/// However often and on however many workers: none is lost, none is early.
+/// Many sleeps on several workers: none is lost, and none is early.
 #[test]
 fn many_sleeps_end_on_a_pool() {
     in_time(|| {
@@ -345,7 +345,7 @@ fn many_sleeps_end_on_a_pool() {
     });
 }
 
-/// What a call does takes real time, and virtual time does not pass meanwhile.
+/// A blocking call takes real time. Virtual time does not pass meanwhile.
 #[test]
 fn virtual_time_stands_while_a_call_blocks() {
     in_time(|| {
@@ -361,7 +361,7 @@ fn virtual_time_stands_while_a_call_blocks() {
         });
         assert_eq!(clock.now(), reveille::time::Instant::ORIGIN);
 
-        // The end of a call that nothing joins lets it pass again.
+        // Virtual time passes again when a call that is never joined has ended.
         executor.block_on(async {
             let call = task::spawn_blocking(call);
             sleep(FAR).await;

@@ -1,10 +1,10 @@
 //! The auto traits of every public type, for payloads with and without them.
 //!
-//! What is expected of a type is derived from what it lets its holder do, and stands
-//! in a rule beside it. tokio's type, if there is one, is asked too: whatever it has,
-//! ours has, so that what compiles with tokio compiles here.
+//! A rule beside each type derives its traits from what it lets its holder do. If tokio
+//! has the type, ours must have every trait that tokio's has, so that code that compiles
+//! with tokio compiles here.
 //!
-//! A public type that is missing here fails the test: the sources are read for them.
+//! The test reads the sources for public types, and fails if one is missing here.
 
 #![cfg(not(loom))]
 
@@ -18,17 +18,17 @@ use probe::{PAYLOADS, Traits};
 
 /// One type, over each payload.
 struct Row {
-    /// As the table has it, with the modules that lead to it.
+    /// The type as the table has it, with the modules that lead to it.
     name: &'static str,
     ours: [Traits; 6],
-    /// What a payload's traits make of it.
+    /// Derives the traits of the type from those of the payload.
     rule: fn(Traits) -> Traits,
-    /// Those of tokio's type.
+    /// The traits of tokio's type.
     tokio: Option<[Traits; 6]>,
 }
 
 impl Row {
-    /// The crate, the module under its root, and the name.
+    /// Returns the crate, the module under its root, and the name.
     fn key(&self) -> String {
         let path = self.name.split('<').next().unwrap_or(self.name);
         let path = path.replace(char::is_whitespace, "");
@@ -40,7 +40,7 @@ impl Row {
             _ => format!("reveille::{path}"),
         };
         let mut parts = path.split("::").collect::<Vec<_>>();
-        // What is in a module of a module is told apart by the first.
+        // A type in a nested module is identified by the outer module.
         parts.drain(2.min(parts.len() - 1)..parts.len() - 1);
         parts.join("::")
     }
@@ -95,10 +95,13 @@ fn every_public_type_is_in_the_table() {
         "they are missing from the table: {missing:#?}"
     );
     let unknown = tabled.difference(&public).collect::<Vec<_>>();
-    assert!(unknown.is_empty(), "no source has them: {unknown:#?}");
+    assert!(
+        unknown.is_empty(),
+        "the sources do not have these types: {unknown:#?}"
+    );
 }
 
-/// What compiles with tokio.
+/// Code that compiles with tokio.
 #[test]
 fn a_panic_is_caught_beside_what_tokio_lets_be_shared() {
     use std::panic::catch_unwind;
@@ -130,8 +133,8 @@ fn a_panic_is_caught_beside_what_tokio_lets_be_shared() {
     catch_unwind(|| drop(reveille_executor::task::JoinSet::<u8>::new())).unwrap();
 }
 
-/// A guard that only reads is covariant in its value, as a `&T` is. Those that write
-/// or may come to are not: `reveille`'s `tests/rustc/refused`.
+/// A guard that only reads is covariant in its value, as a `&T` is. A guard that writes,
+/// or that may come to write, is not: see `reveille`'s `tests/rustc/refused`.
 #[test]
 fn borrowed_read_guards_are_covariant() {
     use reveille::{RwLock, RwLockReadGuard};

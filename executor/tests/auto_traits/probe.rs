@@ -1,4 +1,4 @@
-//! Which auto traits a type has, asked of the compiler.
+//! Asks the compiler which auto traits a type has.
 
 use std::cell::Cell;
 use std::fmt;
@@ -16,7 +16,7 @@ pub(crate) struct Traits {
 }
 
 impl Traits {
-    /// Each with its name.
+    /// Returns each trait by name.
     pub(crate) fn named(self) -> [(&'static str, bool); 5] {
         [
             ("Send", self.send),
@@ -36,17 +36,17 @@ impl fmt::Debug for Traits {
     }
 }
 
-/// Whether a type has a trait. An inherent constant goes before one of a trait, and is
-/// there only where its bound holds.
+/// Returns whether a type has a trait. An inherent constant is preferred to one of a
+/// trait, and exists only if its bound holds.
 macro_rules! has {
     ($type:ty: $trait:path) => {{
-        #[allow(dead_code, reason = "it is unused where the bound holds")]
+        #[allow(dead_code, reason = "it is unused if the bound holds")]
         trait Otherwise {
             const HAS: bool = false;
         }
         struct Asked<T: ?Sized>(::std::marker::PhantomData<T>);
         impl<T: ?Sized> Otherwise for Asked<T> {}
-        #[allow(dead_code, reason = "it is unused where the bound does not hold")]
+        #[allow(dead_code, reason = "it is unused if the bound does not hold")]
         impl<T: ?Sized + $trait> Asked<T> {
             const HAS: bool = true;
         }
@@ -66,7 +66,7 @@ macro_rules! traits {
     };
 }
 
-/// The traits of a type over each of [`PAYLOADS`].
+/// Returns the traits of a type over each of [`PAYLOADS`].
 macro_rules! over_payloads {
     ([T] $type:ty) => {{
         type Of<T> = $type;
@@ -88,18 +88,18 @@ pub(crate) use {has, over_payloads, traits};
 
 /// Neither `Send` nor `Sync`.
 pub(crate) type Neither = *const u8;
-/// Only `Send`; and not `RefUnwindSafe`.
+/// Only `Send`, and not `RefUnwindSafe`.
 pub(crate) type OnlySend = Cell<u8>;
 /// Only `Sync`.
 pub(crate) type OnlySync = MutexGuard<'static, u8>;
-/// Everything.
+/// All of the traits.
 pub(crate) type Both = u8;
-/// Both, and not `UnwindSafe`.
+/// `Send` and `Sync`, but not `UnwindSafe`.
 pub(crate) type Borrowed = &'static mut u8;
-/// Both, and not `Unpin`.
+/// `Send` and `Sync`, but not `Unpin`.
 pub(crate) type Pinned = PhantomPinned;
 
-/// What is put into each type, with its own traits.
+/// The payloads of each type, with their own traits.
 pub(crate) const PAYLOADS: [(&str, Traits); 6] = [
     ("neither Send nor Sync", traits!(Neither)),
     ("only Send", traits!(OnlySend)),

@@ -1,4 +1,4 @@
-//! The table. Each rule says what a payload's traits make of the type, and why.
+//! The table of types. Each rule says what follows from the traits of a payload, and why.
 
 use std::sync::Arc;
 
@@ -22,35 +22,35 @@ const fn is(send: bool, sync: bool, unpin: bool, unwind: bool, ref_unwind: bool)
     }
 }
 
-/// It has nothing of a user's in it; what it shares stands under a lock whose sections
-/// no panic of a user's ends.
+/// The type contains nothing of a caller. What it shares is under a lock, and no panic of
+/// a caller ends a section.
 fn everything(_: Traits) -> Traits {
     is(true, true, true, true, true)
 }
 
-/// It belongs to its thread, and a panic may leave it half done.
+/// The type belongs to its thread, and a panic may leave it half changed.
 fn of_its_thread(_: Traits) -> Traits {
     is(false, false, true, false, false)
 }
 
-/// It is a `T`, or has one as a public field would.
+/// The type is a `T`, or has one as a public field would.
 fn a_value(t: Traits) -> Traits {
     t
 }
 
-/// A `&mut T`, with a `&` of the whole lock, which is `Sync` for a `Send` value: no other
-/// mode comes of it. By a shared borrow it is a `&T`. Never pinned.
+/// A `&mut T`, with a `&` of the whole lock, which is `Sync` for a `Send` value because
+/// no other mode exists. A shared borrow of the guard is a `&T`. Never pinned.
 fn a_mutex_guard(t: Traits) -> Traits {
     is(t.send, t.sync && t.send, true, false, t.ref_unwind)
 }
 
-/// A `&mut T`, and nothing of the lock but its permits.
+/// A `&mut T`, with nothing of the lock except its permits.
 fn a_mapped_guard(t: Traits) -> Traits {
     is(t.send, t.sync, true, false, t.ref_unwind)
 }
 
-/// A `&mut T`, or a `&T` that comes to be one; and a `&T` beside others that it was
-/// downgraded to. So wherever it goes the value is both given and shared.
+/// A `&mut T`, or a `&T` that can become one, or a `&T` beside others that it was
+/// downgraded to. So sending the guard both sends and shares the value.
 fn a_guard_that_changes_its_mode(t: Traits) -> Traits {
     is(
         t.send && t.sync,
@@ -61,14 +61,14 @@ fn a_guard_that_changes_its_mode(t: Traits) -> Traits {
     )
 }
 
-/// The same, with an `Arc` by which the lock outlives it: after a panic the value is
-/// reached as that left it.
+/// The same, with an `Arc` by which the lock outlives it. After a panic, the value can be
+/// reached half changed.
 fn an_owned_guard_that_changes_its_mode(t: Traits) -> Traits {
     is(t.send && t.sync, t.send && t.sync, true, false, false)
 }
 
-/// As the guard, which it is ready with, or as the borrow of the lock that it has. By a
-/// shared borrow of the future nobody reaches the value.
+/// Like the guard that it returns, or like the borrow of the lock that it has. A shared
+/// borrow of the future does not reach the value.
 fn a_future_of_a_mutex_guard(t: Traits) -> Traits {
     is(t.send, t.send, true, false, false)
 }
@@ -78,7 +78,7 @@ fn a_future_of_a_guard(t: Traits) -> Traits {
     is(t.send && t.sync, t.send && t.sync, true, false, false)
 }
 
-/// Borrowed, it is a `&T`; the value comes out, or goes in, as a whole.
+/// A shared borrow is a `&T`. The value goes in or comes out as a whole.
 fn a_cell(t: Traits) -> Traits {
     is(
         t.send,
@@ -101,8 +101,8 @@ fn a_future_of_a_cell(t: Traits) -> Traits {
     )
 }
 
-/// It moves a `T` from one thread to another, as a whole, and by a shared borrow nobody
-/// reaches it.
+/// It moves a `T` as a whole from one thread to another. A shared borrow does not reach
+/// the value.
 fn a_channel(t: Traits) -> Traits {
     is(t.send, t.send, true, true, true)
 }
@@ -112,12 +112,13 @@ fn a_borrow_of_a_receiver(t: Traits) -> Traits {
     is(t.send, t.send, true, false, true)
 }
 
-/// A user's closure may be in it, of which nothing is known but that threads share it.
+/// It may contain a closure of the caller. All that is known of it is that threads share
+/// it.
 fn a_builder(_: Traits) -> Traits {
     is(true, true, true, false, false)
 }
 
-/// A closure or a future that is called or polled where it stands, unpinned.
+/// A closure or a future that is called or polled in place, unpinned.
 fn a_closure(t: Traits) -> Traits {
     is(t.send, t.sync, true, t.unwind, t.ref_unwind)
 }
@@ -149,18 +150,18 @@ pub(crate) fn all() -> Vec<Row> {
 fn locks() -> Vec<Row> {
     use ::tokio::sync as t;
     rows! {
-        // A mutex hands the value from thread to thread and never shares it. It has no
-        // poison: a value that a panic left half done is met by the next holder.
+        // A mutex moves the value from thread to thread and never shares it. It is not
+        // poisoned: the next holder sees a value that a panic left half changed.
         [T] mutex::Mutex<T>, tokio t::Mutex<T>
             => |t| is(t.send, t.send, t.unpin, t.unwind, false);
         [T] mutex::MutexGuard<'static, T>, tokio t::MutexGuard<'static, T>
             => a_mutex_guard;
         [T] mutex::MappedMutexGuard<'static, T>, tokio t::MappedMutexGuard<'static, T>
             => a_mapped_guard;
-        // As the guard; the `Arc` reaches the value after the guard.
+        // Like the guard; the `Arc` reaches the value after the guard.
         [T] mutex::OwnedMutexGuard<T>, tokio t::OwnedMutexGuard<T>
             => |t| is(t.send, t.sync && t.send, true, false, false);
-        // Of the part, and of the whole, which the last `Arc` drops.
+        // Like the part, and like the whole, which the last `Arc` drops.
         [T] mutex::OwnedMappedMutexGuard<u8, T>, tokio t::OwnedMappedMutexGuard<u8, T>
             => |t| is(t.send, t.sync, true, false, false);
         [T] mutex::OwnedMappedMutexGuard<T, u8>, tokio t::OwnedMappedMutexGuard<T, u8>
@@ -172,14 +173,14 @@ fn locks() -> Vec<Row> {
         // Readers on several threads share the value, and a writer takes it.
         [T] rwlock::RwLock<T>, tokio t::RwLock<T>
             => |t| is(t.send, t.send && t.sync, t.unpin, t.unwind, false);
-        // A `&T`, and nothing of the lock but its permits.
+        // A `&T`, with nothing of the lock except its permits.
         [T] rwlock::RwLockReadGuard<'static, T>, tokio t::RwLockReadGuard<'static, T>
             => |t| is(t.sync, t.sync, true, t.ref_unwind, t.ref_unwind);
         [T] rwlock::RwLockWriteGuard<'static, T>, tokio t::RwLockWriteGuard<'static, T>
             => a_guard_that_changes_its_mode;
         [T] rwlock::RwLockUpgradableReadGuard<'static, T>
             => a_guard_that_changes_its_mode;
-        // It cannot be downgraded: a `&mut` of a part that goes wherever that may.
+        // It cannot be downgraded: a `&mut` of a part, which can be sent if the part can.
         [T] rwlock::RwLockMappedWriteGuard<'static, T>,
             tokio t::RwLockMappedWriteGuard<'static, T> => a_mapped_guard;
         // The `Arc` of a whole that is both, as the lock is, beside a `&` of the part.
@@ -203,12 +204,12 @@ fn locks() -> Vec<Row> {
         [T] rwlock::WriteOwned<T> => a_future_of_a_guard;
         [T] rwlock::UpgradableRead<'static, T> => a_future_of_a_guard;
         [T] rwlock::UpgradableReadOwned<T> => a_future_of_a_guard;
-        // They hold an upgradable guard, which comes out as a write guard.
+        // They hold an upgradable guard, which they return as a write guard.
         [T] rwlock::Upgrade<'static, T> => a_guard_that_changes_its_mode;
         [T] rwlock::UpgradeOwned<T> => an_owned_guard_that_changes_its_mode;
 
         [] condvar::Condvar => everything;
-        // A mutex's guard, then the borrow of the mutex.
+        // The guard of a mutex, then the borrow of the mutex.
         [T] condvar::Wait<'static, T> => |t| is(t.send, t.send && t.sync, true, false, false);
         [T] condvar::WaitWhile<'static, T, ()>
             => |t| is(t.send, t.send && t.sync, true, false, false);
@@ -231,8 +232,8 @@ fn cells() -> Vec<Row> {
     rows! {
         [T] once_cell::OnceCell<T>, tokio t::OnceCell<T> => a_cell;
         [T] once_cell::OnceCellWait<'static, T> => a_future_of_a_cell;
-        // The closure and the future that it returns are called and polled in place;
-        // the future is pinned in a box, and what it makes is sent to the cell.
+        // The closure and its future are called and polled in place. The future is pinned
+        // in a box, and its output is sent to the cell.
         [T] once_cell::GetOrInit<'static, (), (), T> => a_future_of_a_cell;
         [T] once_cell::GetOrInit<'static, T, (), u8> => a_closure;
         [T] once_cell::GetOrInit<'static, (), T, u8> => a_closure;
@@ -253,7 +254,7 @@ fn channels() -> Vec<Row> {
         [T] oneshot::Receiver<T>, tokio to::Receiver<T> => a_channel;
         // A `&mut` of the sender.
         [T] oneshot::Closed<'static, T> => a_borrow_of_a_receiver;
-        // The place itself, in which a value may stand, unpinned.
+        // The storage itself, which may contain a value, unpinned.
         [T] oneshot::Slot<T> => |t| is(t.send, t.send, t.unpin, true, true);
         [T] oneshot::SlotSender<'static, T> => a_channel;
         [T] oneshot::SlotReceiver<'static, T> => a_channel;
@@ -270,13 +271,13 @@ fn channels() -> Vec<Row> {
         [T] mpsc::UnboundedReceiver<T>, tokio tm::UnboundedReceiver<T> => a_channel;
         [T] mpsc::WeakUnboundedSender<T>, tokio tm::WeakUnboundedSender<T> => a_channel;
         [T] mpsc::Recv<'static, T> => a_borrow_of_a_receiver;
-        // And a `&mut Vec<T>` to receive into.
+        // With a `&mut Vec<T>` to receive into.
         [T] mpsc::RecvMany<'static, T> => |t| is(t.send, t.send && t.sync, true, false, t.ref_unwind);
         [T] mpsc::Closed<'static, T> => a_channel;
         [T] mpsc::Reserve<'static, T> => a_channel;
         [T] mpsc::ReserveMany<'static, T> => a_channel;
         [T] mpsc::ReserveOwned<T> => a_channel;
-        // The value that is to be sent is in it, unpinned.
+        // It contains the value to be sent, unpinned.
         [T] mpsc::SendFuture<'static, T>
             => |t| is(t.send, t.send && t.sync, true, t.unwind, t.ref_unwind);
         [T] mpsc::SendTimeout<'static, T>
@@ -310,20 +311,20 @@ fn timing() -> Vec<Row> {
         [] time::Tick<'static> => |_| is(true, true, true, false, true);
         [] time::MissedTickBehavior, tokio t::MissedTickBehavior => everything;
         [] time::Instant, tokio t::Instant => everything;
-        // There is no value of it.
+        // It has no values.
         [] time::error::Error, tokio t::error::Error => everything;
         [] time::error::Elapsed, tokio t::error::Elapsed => everything;
-        // The future is pinned in it; the deadline is a sleep.
+        // The future is pinned in it. The deadline is a sleep.
         [T] reveille::raw::Timeout<T>, tokio t::Timeout<T> => a_value;
         [] time::Timers => everything;
         [] time::Driver => everything;
         [] time::VirtualClock => everything;
         [] time::Advance => everything;
         [] time::RealClock => everything;
-        // What it puts back is the thread's; it is dropped where it was made.
+        // It restores state of its thread, so it must be dropped there.
         [] time::Entered => |_| is(false, false, true, true, true);
-        // A queue of values, reached by `&mut`, which are never pinned. Its panics
-        // leave it whole; the values are a user's.
+        // A queue of values, which are reached by `&mut` and never pinned. Its own panics
+        // leave it consistent; the values are the caller's.
         [T] time::DelayQueue<T> => a_closure;
         [T] time::NextExpired<'static, T> => |t| is(t.send, t.sync, true, false, t.ref_unwind);
         [T] time::Expired<T> => a_value;
@@ -336,18 +337,18 @@ fn timing() -> Vec<Row> {
 fn tasks() -> Vec<Row> {
     use ::tokio::{runtime as tr, task as t};
     rows! {
-        // The output goes from one thread to another, as a whole.
+        // The output is moved as a whole from one thread to another.
         [T] task::JoinHandle<T>, tokio t::JoinHandle<T> => a_channel;
         [T] task::JoinSet<T>, tokio t::JoinSet<T> => a_channel;
         [] task::AbortHandle, tokio t::AbortHandle => everything;
-        // The payload of a panic is only `Send`, and stands under a mutex.
+        // The payload of a panic is only `Send`, and is under a mutex.
         [] task::JoinError, tokio t::JoinError => everything;
         [] task::Id, tokio t::Id => everything;
         [] task::YieldNow => everything;
-        // The key of a task-local value, which is where the task is polled.
+        // The key of a task-local value. The value is on the thread that polls the task.
         [T] task::LocalKey<T>, tokio t::LocalKey<T> => everything;
         [] task::AccessError => everything;
-        // A part of the budget of a poll, which is one thread's, in a cell.
+        // Part of the budget of a poll, in a cell of its thread.
         [] task::coop::RestoreOnPending, tokio t::coop::RestoreOnPending
             => |_| is(false, false, true, true, false);
         [] pool::ThreadPool, tokio tr::Runtime => everything;
@@ -367,7 +368,7 @@ fn tasks() -> Vec<Row> {
     }
 }
 
-/// Sees every section, and does nothing about it.
+/// A watcher that does nothing.
 enum Unmoved {}
 
 impl Observer for Unmoved {
@@ -381,11 +382,11 @@ impl Observer for Unmoved {
     fn dropped() {}
 }
 
-/// What primitives are made of.
+/// The types that primitives are made of.
 fn below() -> Vec<Row> {
     rows! {
-        // The state goes from section to section, on whatever thread; a section is not
-        // ended by a panic of a user's.
+        // The state moves from section to section, on any thread. No panic of a caller
+        // ends a section.
         [T] protocol::StateLock<T> => |t| is(t.send, t.send, t.unpin, true, true);
         // A `&mut` of the state.
         [T] protocol::Section<'static, T> => |t| is(t.send, t.sync, true, false, t.ref_unwind);
@@ -399,11 +400,11 @@ fn below() -> Vec<Row> {
         [] protocol::Registration<'static> => |_| is(true, true, true, false, true);
         [] protocol::Registered => everything;
         [] protocol::WakeList => everything;
-        // It parks the thread that made it.
+        // It parks the thread that created it.
         [] protocol::Parker<Native> => |_| is(false, false, true, true, true);
 
         [] raw::Witness => everything;
-        // A shared borrow reaches nothing, so it is shared whatever it is.
+        // A shared borrow reaches nothing, so it is `Sync` for every value.
         [T] raw::Exclusive<T> => |t| is(t.send, true, t.unpin, t.unwind, true);
         [T] raw::OnceSlot<T, ()> => a_cell;
         [T] raw::OnceSlot<u8, T> => |t| is(t.send, t.send, t.unpin, true, true);
@@ -423,8 +424,8 @@ fn below() -> Vec<Row> {
         [] raw::Aborted<'static> => everything;
         [] raw::RunResult => everything;
 
-        // Backends are names, and their locks keep a state as a `StateLock` does, or
-        // leave it to that to say so.
+        // Backends are only names. Their locks hold a state as a `StateLock` does, or
+        // leave its bounds to the `StateLock`.
         [] backend::DefaultBackend => everything;
         [] backend::Native => everything;
         [] backend::Spin => everything;

@@ -1,10 +1,10 @@
-//! The public types of the crates, as their sources have them.
+//! The public types of the crates, as their sources declare them.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// What has no row, and why.
+/// The types without a row, and why.
 const EXCEPT: [(&str, &str); 9] = [
     (
         "reveille::backend::LoomAtomicWord",
@@ -41,7 +41,8 @@ const EXCEPT: [(&str, &str); 9] = [
     ("reveille::raw::Outcome", "a `Result<T, Failure>`"),
 ];
 
-/// Of both crates: the crate, the public module under its root, and the name.
+/// Returns the public types of both crates: the crate, the public module under its root,
+/// and the name.
 pub(crate) fn public_types() -> BTreeSet<String> {
     let mut types = BTreeSet::new();
     for (name, root) in [
@@ -77,7 +78,7 @@ pub(crate) fn public_types() -> BTreeSet<String> {
     for (except, why) in EXCEPT {
         assert!(
             types.remove(except),
-            "{except} ({why}) is no public type any more"
+            "{except} ({why}) is not a public type any more"
         );
     }
     assert!(
@@ -99,8 +100,8 @@ fn visit(folder: &Path, f: &mut dyn FnMut(&Path)) {
     }
 }
 
-/// The names of the types that a file declares; those that the macro for the futures of
-/// guards makes of its arguments too.
+/// Returns the names of the types that a file declares, including those that the macro
+/// for the futures of guards declares.
 fn declared(text: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut in_macro = false;

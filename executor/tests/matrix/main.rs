@@ -1,11 +1,10 @@
 //! The matrix: every check on every executor.
 //!
-//! A check is a function over any [`Executor`], and stands in the file of the
-//! primitive it checks. Each pair of a check and an executor is a test of its
-//! own, `<file>::<check>::<executor>`.
+//! A check is a function over any [`Executor`], in the file of the primitive that it
+//! checks. Each pair of a check and an executor is a test, `<file>::<check>::<executor>`.
 //!
-//! - A primitive joins by a file of checks, whose names it gives to `matrix!`.
-//! - An executor joins by a line in `matrix!`.
+//! - To add a primitive, add a file of checks, with their names in `matrix!`.
+//! - To add an executor, add a line to `matrix!`.
 
 #![forbid(unsafe_code)]
 
@@ -15,7 +14,7 @@ use std::task::Poll;
 
 use reveille::oneshot::Sender;
 
-/// Makes of each check a test for each executor.
+/// Makes a test of each check for each executor.
 macro_rules! matrix {
     ($($check:ident),* $(,)?) => {$(
         mod $check {
@@ -45,7 +44,7 @@ mod spawn;
 mod support;
 mod time;
 
-/// The executors that take a line or two to make.
+/// The executors that take a line or two to create.
 mod executors {
     use std::future::pending;
     use std::thread;
@@ -80,7 +79,7 @@ mod executors {
             .expect("the pool starts")
     }
 
-    /// Beside the thread that blocks, a second one runs tasks for good.
+    /// Runs tasks on a second thread for ever, beside the thread that blocks.
     pub(crate) fn smol_two_threads() -> &'static async_executor::Executor<'static> {
         let executor: &'static _ = Box::leak(Box::new(async_executor::Executor::new()));
         thread::spawn(|| block_on(executor.run(pending::<()>())));
@@ -88,7 +87,7 @@ mod executors {
     }
 }
 
-/// As `future`, saying by `waits` when it is first pending.
+/// Runs `future`, and sends `waits` when it is first pending.
 async fn announced<F: Future + Unpin>(waits: Sender<()>, mut future: F) -> F::Output {
     let mut waits = Some(waits);
     poll_fn(move |cx| {
@@ -96,14 +95,14 @@ async fn announced<F: Future + Unpin>(waits: Sender<()>, mut future: F) -> F::Ou
         if answer.is_pending()
             && let Some(waits) = waits.take()
         {
-            waits.send(()).expect("somebody asked to be told");
+            waits.send(()).expect("the receiver waits");
         }
         answer
     })
     .await
 }
 
-/// Polls once, with the waker of the task that asks, and gives the future back.
+/// Polls once, with the waker of the current task, and returns the future.
 async fn poll_once<F: Future + Unpin>(mut future: F) -> (Poll<F::Output>, F) {
     let polled = poll_fn(|cx| Poll::Ready(Pin::new(&mut future).poll(cx))).await;
     (polled, future)

@@ -1,4 +1,4 @@
-//! What `oneshot` promises, whoever runs its two sides.
+//! The contract of `oneshot`, on any executor.
 
 #![forbid(unsafe_code)]
 
@@ -138,7 +138,7 @@ fn closed_wakes_when_the_receiver_closes<E: Executor>(executor: &E) {
     });
 }
 
-/// A sender that waits for both, to be closed and for something to send.
+/// A sender that waits both for its channel to close and for something to send.
 fn closed_gives_way_to_sending<E: Executor>(executor: &E) {
     executor.block_on(async {
         let (mut tx, rx) = oneshot::channel();
@@ -221,8 +221,8 @@ fn a_wait_that_was_given_up_loses_nothing<E: Executor>(executor: &E) {
     });
 }
 
-/// The task that polled first has ended by the time the value comes; it is the
-/// second one's waker that counts.
+/// The task that polled first has ended when the value comes. The waker of the second
+/// task counts.
 fn a_wait_goes_on_in_another_task<E: Executor>(executor: &E) {
     executor.block_on(async {
         let (tx, rx) = oneshot::channel();
@@ -245,7 +245,7 @@ fn a_thread_blocks_on_a_task<E: Executor>(executor: &E) {
     let blocking = thread::spawn(move || rx.blocking_recv());
     executor.block_on(async {
         let sending = executor.spawn(async move {
-            // For the thread to block: it need not have, for the check to hold.
+            // Gives the thread time to block. The check holds in either case.
             thread::sleep(Duration::from_millis(10));
             tx.send(7)
         });

@@ -1,9 +1,8 @@
-//! What the primitives with a queue promise, whoever runs those in it: turns
-//! that add up, and waits that are handed over, whether or not one before them
-//! is given up.
+//! The contract of the primitives with a queue, on any executor: turns that exclude each
+//! other, and waits that are handed over, even if an earlier wait is dropped.
 //!
-//! A primitive joins by a line in each table. The futures are boxed there, so
-//! that each executor compiles the checks once and not once a primitive.
+//! To add a primitive, add a line to each table. The futures are boxed there, so that
+//! each executor compiles the checks only once.
 
 #![forbid(unsafe_code)]
 
@@ -21,7 +20,7 @@ use reveille_executor::Executor;
 
 use crate::{announced, poll_once};
 
-/// Makes of each line of a table a check.
+/// Makes a check of each line of a table.
 macro_rules! table {
     ($play:ident: $($check:ident => $scene:expr),* $(,)?) => {
         matrix! { $($check),* }
@@ -51,19 +50,19 @@ table! { go_on:
     a_lock_is_handed_to_a_writer => written,
     a_lock_is_handed_to_an_upgrade => upgraded,
     a_notification_of_a_condvar_is_handed_over => notified_by_condvar,
-    a_meeting_takes_place_without_who_has_left => met,
+    a_barrier_opens_without_a_wait_that_was_dropped => met,
     a_turn_to_make_the_value_is_handed_over => made_in_turn,
-    a_value_that_is_made_reaches_who_waits => made,
-    a_value_that_is_set_reaches_who_waits => set,
+    a_value_that_is_made_reaches_its_waiters => made,
+    a_value_that_is_set_reaches_its_waiters => set,
 }
 
-/// A future of any kind.
+/// A future of any type.
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 const TASKS: usize = 4;
 const ROUNDS: usize = 25;
 
-/// Tasks that take turns, and what their results add up to.
+/// Tasks that take turns, and the sum of their results.
 struct Turns {
     tasks: Vec<Boxed<usize>>,
     sum: usize,
@@ -105,7 +104,7 @@ fn add_up<E: Executor>(executor: &E, turns: fn() -> Turns) {
     });
 }
 
-/// Waits, gives up where it is not ready at once, and waits again.
+/// Waits; if the first poll is pending, drops the wait and waits again.
 async fn second_try<F: Future + Unpin>(wait: impl Fn() -> F) -> F::Output {
     let (polled, given_up) = poll_once(wait()).await;
     drop(given_up);
@@ -115,7 +114,7 @@ async fn second_try<F: Future + Unpin>(wait: impl Fn() -> F) -> F::Output {
     }
 }
 
-/// Counts a turn; the last answers 1, where none has overlapped another.
+/// Counts a turn. The last turn returns 1 if no turns have overlapped.
 fn last(count: &mut usize) -> usize {
     *count += 1;
     usize::from(*count == TASKS * ROUNDS)
@@ -191,8 +190,8 @@ fn by_condvar() -> Turns {
 }
 
 fn by_barrier() -> Turns {
-    // None is given up that has been polled: the others may have met it, and its
-    // task would be one too many at the next meeting.
+    // A wait that was polled is not dropped: the others may have completed with it, and
+    // its task would then be one too many in the next round.
     let turn = |barrier: Arc<Barrier>, _, _| async move {
         drop(barrier.wait());
         usize::from(barrier.wait().await.is_leader())
@@ -221,12 +220,11 @@ fn by_set_once() -> Turns {
     Turns::new(Default::default(), turn, sum)
 }
 
-/// Waits of a kind, and what lets one of them go on.
+/// Waits of some kind, and the future that completes one of them.
 struct Scene {
     wait: Box<dyn Fn() -> Boxed<()>>,
     open: Boxed<()>,
-    /// Whether one that is given up when it has been let go on leaves that to
-    /// the next.
+    /// Whether a wait that is dropped after it was granted passes the grant on.
     hands_on: bool,
 }
 
@@ -247,8 +245,8 @@ impl Scene {
     }
 }
 
-/// Two tasks wait; the first has ended, and its future is dropped by another,
-/// before or after a third opens: the wait that is left ends.
+/// Two tasks wait. The first has ended, and another task drops its future, before or
+/// after a third task opens. The wait that is left completes.
 fn go_on<E: Executor>(executor: &E, scene: fn() -> Scene) {
     for after in [false, true] {
         let Scene {
@@ -311,8 +309,7 @@ fn written() -> Scene {
     Scene::new(lock, RwLock::write_owned, Box::pin(async { drop(guard) }))
 }
 
-/// There is one upgradable reader at a time: the second wait has yet to become
-/// it.
+/// Only one upgradable reader exists at a time, so the second wait has yet to become it.
 fn upgraded() -> Scene {
     let lock = Arc::new(RwLock::new(0));
     let guard = lock.clone().try_read_owned().unwrap();

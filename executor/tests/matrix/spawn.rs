@@ -1,4 +1,4 @@
-//! The contract of `Executor` itself, which every other check relies on.
+//! The contract of `Executor` itself, on which all other checks rely.
 
 #![forbid(unsafe_code)]
 
@@ -19,7 +19,7 @@ use reveille_executor::Executor;
 use crate::{announced, poll_once};
 
 matrix! {
-    a_handle_answers_with_the_output,
+    a_handle_returns_the_output,
     block_on_takes_what_stays_on_the_thread,
     block_on_hands_a_panic_on_and_works_again,
     block_on_inside_block_on_is_refused,
@@ -29,7 +29,7 @@ matrix! {
     a_panic_in_the_futures_destructor_is_the_outcome_of_the_task,
     panics_take_no_other_task_along,
     a_panic_of_an_unwanted_output_is_contained,
-    a_handle_answers_once_the_future_is_gone,
+    a_handle_is_ready_once_the_future_is_dropped,
     a_handle_polled_by_two_tasks_wakes_the_second,
     a_wake_in_the_middle_of_a_poll_is_one_further_poll,
 }
@@ -43,7 +43,7 @@ impl<F: FnMut()> Drop for OnDrop<F> {
     }
 }
 
-fn a_handle_answers_with_the_output<E: Executor>(executor: &E) {
+fn a_handle_returns_the_output<E: Executor>(executor: &E) {
     let task = executor.spawn(async { 7 });
     assert_eq!(executor.block_on(task).unwrap(), 7);
 }
@@ -68,7 +68,7 @@ fn block_on_hands_a_panic_on_and_works_again<E: Executor>(executor: &E) {
 fn block_on_inside_block_on_is_refused<E: Executor>(executor: &E) {
     let outer = executor.block_on(async {
         let inner = AssertUnwindSafe(|| executor.block_on(async {}));
-        catch_unwind(inner).expect_err("the outer future would stop");
+        catch_unwind(inner).expect_err("the outer future would block");
         executor.spawn(async { 7 }).await.unwrap()
     });
     assert_eq!(outer, 7);
@@ -121,7 +121,7 @@ fn panics_take_no_other_task_along<E: Executor>(executor: &E) {
     executor.block_on(async {
         let (tx, rx) = oneshot::channel();
         let waiting = executor.spawn(rx);
-        // More of them than any of the executors has threads.
+        // More tasks than any of the executors has threads.
         for _ in 0..8 {
             let panicking = executor.spawn(async { panic!("as planned") });
             assert!(panicking.await.unwrap_err().is_panic());
@@ -142,7 +142,7 @@ fn a_panic_of_an_unwanted_output_is_contained<E: Executor>(executor: &E) {
     };
     let dropped = Arc::new(AtomicU32::new(0));
     executor.block_on(async {
-        // The handle goes first, and the output is dropped in the task.
+        // The handle is dropped first, and the output is dropped in the task.
         for _ in 0..8 {
             let (go, going) = oneshot::channel();
             let output = bomb(&dropped);
@@ -155,7 +155,7 @@ fn a_panic_of_an_unwanted_output_is_contained<E: Executor>(executor: &E) {
             go.send(()).unwrap();
             ended.await.unwrap_err();
         }
-        // The output is there first, and goes with the handle.
+        // The output is there first, and is dropped with the handle.
         for _ in 0..8 {
             let (ends, ended) = oneshot::channel::<()>();
             let output = bomb(&dropped);
@@ -174,7 +174,7 @@ fn a_panic_of_an_unwanted_output_is_contained<E: Executor>(executor: &E) {
     }
 }
 
-fn a_handle_answers_once_the_future_is_gone<E: Executor>(executor: &E) {
+fn a_handle_is_ready_once_the_future_is_dropped<E: Executor>(executor: &E) {
     let gone = Arc::new(AtomicBool::new(false));
     let held = OnDrop({
         let gone = gone.clone();
@@ -183,7 +183,7 @@ fn a_handle_answers_once_the_future_is_gone<E: Executor>(executor: &E) {
             gone.store(true, Ordering::Relaxed);
         }
     });
-    // Not an `async` block, which would drop what it holds before it is ready.
+    // Not an `async` block, which would drop its values before it is ready.
     let future = poll_fn(move |_| {
         let _ = &held;
         Poll::Ready(())
@@ -206,7 +206,7 @@ fn a_handle_polled_by_two_tasks_wakes_the_second<E: Executor>(executor: &E) {
     });
 }
 
-/// EX-06. The wake ends no wait of the thread for a lock in that poll.
+/// EX-06. The wake does not end a wait for a lock that the thread makes in that poll.
 fn a_wake_in_the_middle_of_a_poll_is_one_further_poll<E: Executor>(executor: &E) {
     let lock = Arc::new(Mutex::new(0));
     let polls = executor.block_on(executor.spawn(async move {
@@ -223,7 +223,11 @@ fn a_wake_in_the_middle_of_a_poll_is_one_further_poll<E: Executor>(executor: &E)
                 thread::sleep(Duration::from_millis(2));
                 *guard = 1;
             });
-            assert_eq!(*lock.blocking_lock(), 1, "it waited for the guard");
+            assert_eq!(
+                *lock.blocking_lock(),
+                1,
+                "the thread did not wait for the guard"
+            );
             waking.join().unwrap();
             Poll::Pending
         })

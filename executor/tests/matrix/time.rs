@@ -1,5 +1,5 @@
-//! What `reveille::time` promises, whoever runs the tasks: the executors here drive
-//! timers themselves, and for all others a thread does.
+//! The contract of `reveille::time`, on any executor. The executors of this crate drive
+//! timers themselves. For all others, a thread does.
 
 #![forbid(unsafe_code)]
 
@@ -57,14 +57,15 @@ fn a_timeout_ends_what_does_not_end<E: Executor>(executor: &E) {
     assert_eq!(executor.block_on(in_time).unwrap(), Ok(7));
 }
 
-/// CA-06: whichever of the two comes first, the permit is there afterwards.
+/// CA-06: whether the timeout or the grant comes first, the permit is available
+/// afterwards.
 fn a_timeout_gives_back_what_it_was_granted<E: Executor>(executor: &E) {
     let semaphore = Arc::new(Semaphore::new(0));
     for _ in 0..20 {
         let (acquires, adds) = (semaphore.clone(), semaphore.clone());
         let acquires = executor.spawn(async move {
             let acquired = timeout(MS, acquires.acquire_owned()).await;
-            acquired.map(|permit| permit.expect("it is not closed").forget())
+            acquired.map(|permit| permit.expect("the semaphore is open").forget())
         });
         let adds = executor.spawn(async move {
             sleep(MS).await;
@@ -75,7 +76,7 @@ fn a_timeout_gives_back_what_it_was_granted<E: Executor>(executor: &E) {
         assert_eq!(
             semaphore.forget_permits(2),
             usize::from(acquired.is_err()),
-            "either delivered or back"
+            "the permit is neither delivered nor given back"
         );
     }
 }

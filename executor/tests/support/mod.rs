@@ -1,4 +1,4 @@
-//! What more than one of the tests needs.
+//! What several of the tests need.
 
 #![forbid(unsafe_code)]
 
@@ -7,8 +7,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// Runs a check on a thread of its own, and fails where it does not end: with
-/// a lost wake-up it would keep the test for ever.
+/// Runs a check on a thread of its own. Fails if it does not end in time, because a lost
+/// wake-up would make the test wait for ever.
 pub(crate) fn in_time<T: Send + 'static>(check: impl FnOnce() -> T + Send + 'static) -> T {
     const LIMIT: Duration = Duration::from_secs(20);
     let (running, ended) = mpsc::channel::<()>();
@@ -17,7 +17,7 @@ pub(crate) fn in_time<T: Send + 'static>(check: impl FnOnce() -> T + Send + 'sta
         check()
     });
     match ended.recv_timeout(LIMIT) {
-        // Nothing is ever sent: the check ended, well or by a panic.
+        // Nothing is ever sent. The check has ended, with or without a panic.
         Ok(()) | Err(RecvTimeoutError::Disconnected) => {
             check.join().unwrap_or_else(|panic| resume_unwind(panic))
         }
