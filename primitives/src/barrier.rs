@@ -64,8 +64,8 @@ use crate::protocol::{Bits, Generation, StateLock, Waiter, Waiters};
 ///
 /// # Differences
 ///
-/// Unlike `tokio::sync::Barrier`, [`wait`](Self::wait) is cancel-safe and a named
-/// future, and `new` is `const`. [`new_in`](Self::new_in),
+/// Differences from `tokio::sync::Barrier`: [`wait`](Self::wait) is cancel-safe and a
+/// named future; `new` is `const`; [`new_in`](Self::new_in),
 /// [`waiting`](Self::waiting) and [`granted`](Self::granted) are additions.
 pub struct Barrier<B: Backend = DefaultBackend> {
     lock: StateLock<Waiters<()>, B>,

@@ -301,7 +301,7 @@ impl<'a, T: ?Sized, B: Backend> Future for Wait<'a, T, B> {
                     let poll = Pin::new(&mut notified).poll(cx);
                     let Stage::Holding(guard) = core::mem::replace(&mut this.stage, Stage::Done)
                     else {
-                        unreachable!("it holds the lock")
+                        unreachable!("the wait holds the lock")
                     };
                     let mutex = *guard.guard.handle();
                     this.stage = Stage::Waiting(mutex, notified);
@@ -318,7 +318,7 @@ impl<'a, T: ?Sized, B: Backend> Future for Wait<'a, T, B> {
                     let Stage::Waiting(_, notified) =
                         core::mem::replace(&mut this.stage, Stage::Done)
                     else {
-                        unreachable!("it waits")
+                        unreachable!("the wait is queued")
                     };
                     this.stage = Stage::Locking(lock, notified);
                 }

@@ -27,8 +27,8 @@
 //! lists its differences. These matter most:
 //!
 //! - Counts of permits are `usize`.
-//! - A [`Mutex`] can be barged: other tasks may take it before the task at the head of
-//!   the queue, up to a [bound](mutex#fairness).
+//! - A [`Mutex`] can be acquired before the task at the head of the queue, up to a
+//!   [bound](mutex#fairness).
 //! - No primitive consumes a coop budget. If every `await` of a loop is ready, the loop
 //!   itself must yield to other tasks, for example by `reveille_executor::task::coop`.
 //! - tokio's paused time has no effect here. Use a [`VirtualClock`](time::VirtualClock)

@@ -19,11 +19,12 @@
 //!
 //! # Fairness
 //!
-//! Fairness is a bound. The task at the head of the queue is barged past at most
-//! `max_barges` times before the lock is handed to it: [`Mutex::DEFAULT_MAX_BARGES`],
-//! or the bound given to [`with_max_barges`](Mutex::with_max_barges). A bound of 0 is
-//! strict first come, first served, as in `tokio::sync`. The lock is then handed over
-//! at every release, and each hand-over costs a switch of tasks.
+//! A task that finds the lock free may acquire it before the task at the head of the
+//! queue. It *barges*. Fairness is a bound on this: after `max_barges` barges, the
+//! lock is handed to the head. The bound is [`Mutex::DEFAULT_MAX_BARGES`], unless
+//! [`with_max_barges`](Mutex::with_max_barges) sets another. If it is 0, the lock is
+//! granted in the order of the requests, as in `tokio::sync`. Every release then
+//! hands the lock over, and each hand-over costs a switch of tasks.
 //!
 //! # Two waits of one task
 //!
@@ -94,9 +95,11 @@ impl<T> Mutex<T> {
             Self::with_max_barges(value, Self::DEFAULT_MAX_BARGES)
         }
 
-        /// Creates an unlocked mutex with a bound on barging: the task at the head of
-        /// the queue is barged past at most `max_barges` times before the lock is
-        /// handed to it. On a 32-bit machine the bound is at most 1023.
+        /// Creates an unlocked mutex with a bound on barging.
+        ///
+        /// Other tasks can acquire the lock before the task at the head of the queue
+        /// at most `max_barges` times. Then the lock is handed to that task. On a
+        /// 32-bit machine the bound is at most 1023.
         ///
         /// # Examples
         ///
@@ -116,7 +119,7 @@ impl<T> Mutex<T> {
 }
 
 impl<T, B: Backend> Mutex<T, B> {
-    /// The bound on barging if no other is chosen.
+    /// The bound on barging if no other is set.
     ///
     /// The number was chosen by measurement (`cargo ratios mutex/t`), for locks that
     /// are held for a moment. A lock that is handed over stays locked until another

@@ -18,9 +18,9 @@
 //!
 //! Permits are granted in the order of the requests, whatever their sizes. A request
 //! for one permit waits behind an earlier request for three, so large requests do not
-//! starve. [`with_max_barges`](Semaphore::with_max_barges) allows the request at the
-//! head of the queue to be barged past a bounded number of times, which costs fewer
-//! switches of tasks.
+//! starve. With [`with_max_barges`](Semaphore::with_max_barges), other requests can
+//! acquire permits before the request at the head of the queue, a bounded number of
+//! times. This costs fewer switches of tasks.
 //!
 //! # States
 //!
@@ -105,9 +105,11 @@ impl Semaphore {
             Self::with_max_barges(permits, 0)
         }
 
-        /// Creates a semaphore with a bound on barging: the request at the head of
-        /// the queue is barged past at most `max_barges` times before permits are
-        /// handed to it. On a 32-bit machine the bound is at most 1023.
+        /// Creates a semaphore with a bound on barging.
+        ///
+        /// Other requests can acquire permits before the request at the head of the
+        /// queue at most `max_barges` times. Then permits are handed to that request.
+        /// On a 32-bit machine the bound is at most 1023.
         ///
         /// # Panics
         ///
@@ -758,7 +760,10 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Acquire<P, B> {
         found: Bits,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Permit<P, B>, AcquireError>> {
-        let semaphore = self.semaphore.as_ref().expect("it was there a moment ago");
+        let semaphore = self
+            .semaphore
+            .as_ref()
+            .expect("the future has not completed");
         let permits = &semaphore.permits;
         match self.acquire.poll(found, &mut self.request, permits, cx) {
             Poll::Pending => Poll::Pending,
@@ -774,7 +779,7 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Acquire<P, B> {
     /// once.
     #[inline]
     fn permit(&mut self, permits: usize) -> Permit<P, B> {
-        let semaphore = self.semaphore.take().expect("it was there a moment ago");
+        let semaphore = self.semaphore.take().expect("the future has not completed");
         Permit::new(semaphore, permits, self.acquire.location())
     }
 }
@@ -814,7 +819,7 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Drop for Acquire<P, B> {
 /// Dropping it panics, and releases nothing, if more than
 /// [`MAX_PERMITS`](Semaphore::MAX_PERMITS) permits would then be free. This is
 /// possible only if permits were [added](Semaphore::add_permits) while it was held.
-#[must_use = "permits that are not held are given back at once"]
+#[must_use = "permits that are not held are released at once"]
 pub struct Permit<P: Deref<Target = Semaphore<B>>, B: Backend = DefaultBackend> {
     semaphore: P,
     permits: usize,

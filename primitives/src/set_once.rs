@@ -76,8 +76,8 @@ use crate::raw::OnceSlot;
 ///
 /// # Differences
 ///
-/// Unlike `tokio::sync::SetOnce`, [`wait`](Self::wait) is a named future, and
-/// `new` is `const`. [`new_in`](Self::new_in), [`waiting`](Self::waiting) and
+/// Differences from `tokio::sync::SetOnce`: [`wait`](Self::wait) is a named future;
+/// `new` is `const`; [`new_in`](Self::new_in), [`waiting`](Self::waiting) and
 /// [`granted`](Self::granted) are additions.
 pub struct SetOnce<T, B: Backend = DefaultBackend> {
     slot: OnceSlot<T, Waiters<()>, B>,
