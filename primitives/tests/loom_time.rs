@@ -1,5 +1,6 @@
-//! The races of time under loom: "the deadline passes now" beside a poll, a reset, a
-//! cancellation, a grant, and a turn of the driver; every interleaving of sections.
+//! The races of time under loom: a deadline passes while a sleep is polled, reset or
+//! dropped, while a grant comes, or while the driver has its turn. Every interleaving
+//! of sections is explored.
 
 mod support;
 
@@ -37,7 +38,7 @@ impl Wake for Counts {
     }
 }
 
-/// Ends where no wake is lost: loom tells of threads that all wait.
+/// The model ends if no wake is lost: loom reports threads that all wait.
 #[test]
 fn the_deadline_passes_while_a_sleep_is_polled() {
     let executions = explore(None, || {
@@ -69,7 +70,7 @@ fn two_move_the_clock_while_two_sleep() {
     assert!(executions > 10);
 }
 
-/// Reset against fire: the new deadline is met, and neither before it.
+/// Reset against fire: the new deadline is met, and the sleep is not ready before it.
 #[test]
 fn the_deadline_passes_while_the_sleep_is_reset() {
     let executions = explore(None, || {
@@ -120,7 +121,7 @@ fn the_deadline_passes_while_the_sleep_is_given_up() {
     assert!(executions > 1);
 }
 
-/// CA-06: the permit is either delivered or back.
+/// CA-06: the permit is either delivered or returned.
 #[test]
 fn a_grant_comes_while_the_deadline_passes() {
     let executions = explore(None, || {
@@ -148,7 +149,7 @@ fn a_grant_comes_while_the_deadline_passes() {
     assert!(executions > 10);
 }
 
-/// A clock that stands still.
+/// A clock that does not advance.
 struct Still;
 
 impl Clock for Still {

@@ -713,7 +713,7 @@ mod on_threads {
     on_threads![
         blocking_recv_returns_what_a_poll_would,
         blocking_recv_sleeps_until_the_value_comes,
-        a_sender_can_block_until_nobody_waits,
+        a_sender_can_block_until_no_receiver_waits,
         a_value_is_received_or_given_back_in_either_order,
         halves_that_leave_together_leave_nothing,
         the_halves_of_a_slot_meet_across_threads,
@@ -749,7 +749,7 @@ mod on_threads {
         }
     }
 
-    fn a_sender_can_block_until_nobody_waits<B: BlockingBackend>() {
+    fn a_sender_can_block_until_no_receiver_waits<B: BlockingBackend>() {
         for round in 0..ROUNDS {
             let (mut tx, mut rx) = oneshot::channel_in::<Value, B>();
             thread::scope(|scope| {

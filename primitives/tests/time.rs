@@ -1,5 +1,5 @@
-//! What `reveille::time` promises: the semantics of `tokio::time` over every
-//! backend, on a clock that is moved by hand; then what is its own.
+//! What `reveille::time` promises: the semantics of `tokio::time` over every backend,
+//! on a clock that the test moves, then what is its own.
 
 #![cfg(not(loom))]
 
@@ -43,7 +43,7 @@ on_every_backend![
     sleeps_fire_in_the_order_of_deadlines,
     more_fire_than_one_section_lets_go,
     a_newcomer_from_within_a_wake_does_not_join_the_round,
-    a_waker_that_panics_costs_nobody_else_the_wake,
+    a_waker_that_panics_costs_no_other_the_wake,
     a_clone_that_panics_leaves_a_sleep_that_can_be_polled,
     granularity_rounds_up,
     tm_01_the_driver_is_woken_for_a_nearer_deadline_and_no_other,
@@ -73,7 +73,7 @@ on_every_backend![
     a_queue_gives_out_what_is_overdue,
     a_queue_that_gives_out_a_value_waits_for_nothing,
     a_queue_gives_out_what_is_overdue_first_in_the_order_in_which_it_came,
-    a_queue_wakes_whoever_waits_when_the_answer_changes,
+    a_queue_wakes_its_waiter_when_the_result_changes,
     a_queue_knows_its_keys,
     a_queue_that_is_compacted_knows_its_keys,
     a_queue_drops_what_it_holds,
@@ -139,7 +139,8 @@ fn a_sleep_that_was_ready_is_ready_again<B: Backend>() {
     }
 }
 
-/// And not before somebody was told: `select!` of `futures` polls no future that is.
+/// It is not terminated before it has returned: `select!` of `futures` does not poll
+/// a future that is.
 fn a_sleep_is_terminated_when_it_was_ready<B: Backend>() {
     let (clock, task) = (by_hand::<B>(), Probe::new());
     let mut over = clock.timers().sleep(Duration::ZERO);
@@ -241,7 +242,7 @@ fn a_reset_to_the_past_wakes<B: Backend>() {
     assert_eq!(poll(&mut sleep, &task), Poll::Ready(()));
 }
 
-/// A task that notes its number when it is woken.
+/// Returns a task that records its number when it is woken.
 fn noting(number: usize, woken: &Rc<RefCell<Vec<usize>>>) -> Probe {
     let (task, woken) = (Probe::new(), woken.clone());
     task.on(Event::Wake, move || woken.borrow_mut().push(number));
@@ -286,8 +287,9 @@ fn more_fire_than_one_section_lets_go<B: Backend>() {
     }
 }
 
-/// P3: not all wakers are taken out in one section; who comes in between must not
-/// be fired with the rest, and who is due already is ready, so that firing ends.
+/// P3: not all wakers are taken out in one section. A sleep that is created in
+/// between must not be fired with the rest, and one that is due already is ready, so
+/// that firing ends.
 fn a_newcomer_from_within_a_wake_does_not_join_the_round<B: Backend>() {
     let clock = by_hand::<B>();
     let (task, newcomer) = (Probe::new(), Rc::new(Probe::new()));
@@ -312,7 +314,7 @@ fn a_newcomer_from_within_a_wake_does_not_join_the_round<B: Backend>() {
     assert_eq!(newcomer.wakes(), 1);
 }
 
-fn a_waker_that_panics_costs_nobody_else_the_wake<B: Backend>() {
+fn a_waker_that_panics_costs_no_other_the_wake<B: Backend>() {
     let clock = by_hand::<B>();
     let tasks: Vec<Probe> = (0..WakeList::CAPACITY * 3).map(|_| Probe::new()).collect();
     let mut sleeps: Vec<_> = tasks.iter().map(|_| clock.timers().sleep(MS)).collect();
@@ -382,12 +384,13 @@ fn tm_01_the_driver_is_woken_for_a_nearer_deadline_and_no_other<B: Backend>() {
     let seat = timers.driver();
     let mut sleeps: Vec<_> = [10, 20, 10, 5, 1, 3].map(|ms| timers.sleep(MS * ms)).into();
     assert_eq!(seat.turn(&mut driver.cx()), None);
-    // After each turn, the deadlines that come in and how often they wake it.
+    // After each turn, the deadlines that are added and how often they wake the
+    // driver.
     for (sleep, nearer) in sleeps.iter_mut().zip([1, 0, 0, 1, 1, 0]) {
         let before = driver.wakes();
         assert_eq!(poll(sleep, &task), Poll::Pending);
         assert_eq!(driver.wakes() - before, nearer);
-        // Once it has been woken and has not taken its turn, it is not woken again.
+        // A driver that has been woken and has not had its turn is not woken again.
         if nearer == 1 {
             let mut nearest = timers.sleep(Duration::from_nanos(1));
             assert_eq!(poll(&mut nearest, &task), Poll::Pending);
@@ -396,7 +399,7 @@ fn tm_01_the_driver_is_woken_for_a_nearer_deadline_and_no_other<B: Backend>() {
         seat.turn(&mut driver.cx());
         assert_eq!(driver.kept(), 1);
     }
-    // Whoever leaves does not wake it either.
+    // A sleep that is dropped does not wake it either.
     let before = driver.wakes();
     sleeps.clear();
     assert_eq!(driver.wakes(), before);
@@ -417,7 +420,7 @@ fn tm_01_a_reset_to_a_nearer_deadline_wakes_the_driver<B: Backend>() {
 fn each_driver_is_woken_for_a_deadline_nearer_than_its_own<B: Backend>() {
     let (clock, task) = (by_hand::<B>(), Probe::new());
     let timers = clock.timers();
-    // More than are woken in one section.
+    // There are more drivers than one section wakes.
     let drivers: Vec<_> = (0..40).map(|_| (timers.driver(), Probe::new())).collect();
     let mut sleeps: Vec<_> = [10, 20, 5].map(|ms| timers.sleep(MS * ms)).into();
     for (sleep, nearer) in sleeps.iter_mut().zip([1, 0, 1]) {
@@ -430,7 +433,8 @@ fn each_driver_is_woken_for_a_deadline_nearer_than_its_own<B: Backend>() {
             assert_eq!(probe.wakes() - before, nearer);
         }
     }
-    // One that is awake is not woken, nor does it keep the other from being.
+    // A driver that is awake is not woken, and does not keep the other from being
+    // woken.
     let [(_, awake), (other, asleep)] = &drivers[..2] else {
         panic!("there are more");
     };
@@ -473,7 +477,7 @@ fn tm_06_a_reset_out_of_the_tick_that_fires<B: Backend>() {
     assert_eq!(tasks.each_ref().map(Probe::wakes), [1, 0, 1]);
     assert!(c.is_elapsed());
 
-    // Out of the tick, while it fires: from the waker of another.
+    // A sleep of the tick is reset while the tick fires, by the waker of another sleep.
     let (first, second) = (Probe::new(), Probe::new());
     let mut sleeps: Vec<_> = (0..100).map(|_| clock.timers().sleep(MS)).collect();
     let last = sleeps.pop().expect("there are some");
@@ -503,7 +507,7 @@ fn tm_06_a_waker_drops_the_other_timers_of_its_batch<B: Backend>() {
         task.on(Event::Wake, move || drop(sleeps.take()));
     }
     clock.advance(MS * 2);
-    // Those who were taken out beside the first are woken; the others are gone.
+    // The wakers that were taken out with the first are woken. The others are gone.
     let woken: usize = tasks.iter().map(Probe::wakes).sum();
     assert_eq!(woken, WakeList::CAPACITY);
     assert!(tasks.iter().all(|task| task.kept() == 0));
@@ -538,7 +542,7 @@ fn tm_10_what_happens_after_late_ticks<B: Backend>() {
     }
 }
 
-/// A period of a microsecond, taken a nanosecond late.
+/// A period of a microsecond, with a tick that is a nanosecond late.
 fn tm_10_no_lateness_is_overlooked<B: Backend>() {
     let nanos = |nanos| Instant::ORIGIN + Duration::from_nanos(nanos);
     for (behavior, next) in [
@@ -624,7 +628,8 @@ fn ov_03_very_long_sleeps_are_held<B: Backend>() {
             assert_eq!(poll(&mut near, &task), Poll::Pending);
             assert!(clock.timers().idle());
             assert_eq!(poll(&mut near, &task), Poll::Ready(()));
-            // Never early, and what never comes is not gone to.
+            // It is never early, and the clock does not move to a deadline that never
+            // comes.
             while clock.timers().idle() {
                 assert!(clock.now() < Instant::MAX);
             }
@@ -687,8 +692,8 @@ fn ov_06_sleeps_from_before_every_edge<B: Backend>() {
     }
 }
 
-/// Each of the grants of the suite, given while a timeout waits for it, with the
-/// deadline passing before the task polls.
+/// Each kind of grant of the suite is given while a timeout waits for it, and the
+/// deadline passes before the task polls.
 fn ca_06_a_result_that_is_there_wins_over_the_deadline<B: Backend>() {
     let (clock, task) = (by_hand::<B>(), Probe::new());
     let timers = clock.timers();
@@ -723,7 +728,7 @@ fn ca_06_a_result_that_is_there_wins_over_the_deadline<B: Backend>() {
     assert_eq!((task.kept(), timers.waiting()), (0, 0));
 }
 
-/// The timeout has answered, and the grant comes before it is dropped.
+/// The timeout has returned, and the grant comes before it is dropped.
 fn ca_06_a_grant_that_comes_after_the_timeout_is_handed_on<B: Backend>() {
     let (clock, task) = (by_hand::<B>(), Probe::new());
     let semaphore = Semaphore::<B>::with_max_barges_in(0, 0);
@@ -761,7 +766,7 @@ fn a_timeout_ends_at_its_deadline<B: Backend>() {
     assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
 }
 
-/// As tokio's: what is inside is polled on, and wins where it is ready after all.
+/// As in tokio, the future inside is still polled, and wins if it becomes ready.
 fn a_timeout_goes_on_after_its_deadline<B: Backend>() {
     let (clock, task) = (by_hand::<B>(), Probe::new());
     let notify = Notify::<B>::new_in();
@@ -801,7 +806,7 @@ fn an_interval_ticks_now_and_every_period<B: Backend>() {
     drop(interval);
 }
 
-/// A clock that goes on without its timers being told.
+/// A clock that advances without a call to its timers.
 #[derive(Clone, Default)]
 struct Untold(Arc<AtomicU64>);
 
@@ -811,7 +816,8 @@ impl Clock for Untold {
     }
 }
 
-/// What has not fired yet does not keep one waiting who comes too late.
+/// A sleep that is created after its deadline has passed is ready, although nothing
+/// has fired.
 fn a_sleep_that_is_over_by_the_clock_alone_is_ready_at_once<B: Backend>() {
     let (clock, task) = (Untold::default(), Probe::new());
     let timers = Timers::<B>::new_in(clock.clone(), Duration::from_nanos(1));
@@ -827,7 +833,8 @@ fn a_sleep_that_is_over_by_the_clock_alone_is_ready_at_once<B: Backend>() {
     assert_eq!((task.clones(), timers.waiting()), (0, 0));
 }
 
-/// It was created, or waits, while nothing fires.
+/// The deadline passes after the sleep was created, or while it waits, and nothing
+/// fires.
 fn a_sleep_whose_deadline_the_clock_has_passed_is_ready<B: Backend>() {
     let (clock, task) = (Untold::default(), Probe::new());
     let timers = Timers::<B>::new_in(clock.clone(), Duration::from_nanos(1));
@@ -849,7 +856,8 @@ fn a_sleep_whose_deadline_the_clock_has_passed_is_ready<B: Backend>() {
         assert_eq!(poll(&mut reset, &task), Poll::Ready(()));
         assert_eq!((timers.waiting(), task.kept(), task.wakes()), (0, 0, 0));
     }
-    // Far enough ahead, its first poll trusts the time of its creation.
+    // The deadline is far enough ahead, so the first poll trusts the time of the
+    // creation.
     let mut sleep = timers.sleep(MS * 5000);
     clock.0.store(9000, Ordering::Relaxed);
     assert!(sleep.is_elapsed());
@@ -858,7 +866,7 @@ fn a_sleep_whose_deadline_the_clock_has_passed_is_ready<B: Backend>() {
     assert_eq!((timers.waiting(), task.kept()), (0, 0));
 }
 
-/// The tick is due by the clock and has not fired: its waker goes with it.
+/// The tick is due by the clock and has not fired. Its waker is dropped with it.
 fn an_interval_that_ticks_waits_for_nothing<B: Backend>() {
     let (clock, task) = (Untold::default(), Probe::new());
     let timers = Timers::<B>::new_in(clock.clone(), Duration::from_nanos(1));
@@ -909,7 +917,7 @@ fn an_interval_needs_a_period<B: Backend>() {
         message.as_deref(),
         Some("an interval needs a period that is not zero")
     );
-    // The longest there is ticks once.
+    // The longest period ticks once.
     let task = Probe::new();
     for behavior in [
         MissedTickBehavior::Burst,
@@ -926,9 +934,9 @@ fn an_interval_needs_a_period<B: Backend>() {
 /// A call on a queue.
 type Use<T, B> = fn(&mut DelayQueue<T, B>, &Key);
 
-/// What a poll of a queue answers.
+/// Returns what a poll of a queue returns.
 fn expired<T, B: Backend>(queue: &mut DelayQueue<T, B>, task: &Probe) -> Poll<Option<T>> {
-    // A future of `expired` takes its waker along when it is dropped.
+    // A future of `expired` drops its waker when it is dropped.
     let expired = queue.poll_expired(&mut task.cx());
     expired.map(|expired| expired.map(Expired::into_inner))
 }
@@ -989,11 +997,12 @@ fn a_queue_gives_out_what_is_overdue_first_in_the_order_in_which_it_came<B: Back
     let key = queue.insert_at("reset", at(20));
     assert_eq!(expired(&mut queue, &task), Poll::Pending);
 
-    // Of these the deadlines decide: the queue has not been polled since.
+    // The deadlines decide the order of these, since the queue has not been polled
+    // since.
     clock.advance(MS * 5);
     queue.insert_at("third", at(14));
     queue.insert_at("second", at(11));
-    // Those were over when it was.
+    // These were over when it was polled.
     queue.insert_at("late", at(9));
     queue.insert_at("latest", at(3));
     queue.reset_at(&key, at(5));
@@ -1008,8 +1017,8 @@ fn a_queue_gives_out_what_is_overdue_first_in_the_order_in_which_it_came<B: Back
     assert_eq!(expired(&mut queue, &task), Poll::Ready(None));
 }
 
-/// Any mutation that changes the answer wakes whoever waits for it.
-fn a_queue_wakes_whoever_waits_when_the_answer_changes<B: Backend>() {
+/// Every mutation that changes the result of a poll wakes the task that waits for it.
+fn a_queue_wakes_its_waiter_when_the_result_changes<B: Backend>() {
     let mutations: [(&str, Use<u32, B>, u32); 6] = [
         ("insert", |queue, _| _ = queue.insert(1, MS * 4), 4),
         (
@@ -1041,14 +1050,14 @@ fn a_queue_wakes_whoever_waits_when_the_answer_changes<B: Backend>() {
         assert!(expired(&mut queue, &task).is_ready(), "{name}");
     }
 
-    // It was told that there is nothing.
+    // The task was told that the queue is empty.
     let (clock, task) = (by_hand::<B>(), Probe::new());
     let mut queue = DelayQueue::new_in(clock.timers());
     assert_eq!(expired(&mut queue, &task), Poll::Ready(None));
     queue.insert(0, MS);
     assert_eq!((task.wakes(), task.kept()), (1, 0));
 
-    // A later one changes nothing.
+    // A later deadline changes nothing.
     assert_eq!(expired(&mut queue, &task), Poll::Pending);
     let later = queue.insert(1, MS * 5);
     queue.reset(&later, MS * 4);
@@ -1097,7 +1106,7 @@ fn a_queue_knows_its_keys<B: Backend>() {
     );
     assert_eq!(queue.peek(), Some(late));
 
-    // Its place is used again, and the key is not that of who is there now.
+    // The slot is reused, and the key is not that of its new entry.
     let next = queue.insert("next", MS);
     assert!(!queue.contains(&soon) && queue.contains(&next));
     assert!(queue.try_remove(&soon).is_none());
@@ -1131,7 +1140,8 @@ fn a_queue_that_is_compacted_knows_its_keys<B: Backend>() {
     let mut queue = DelayQueue::new_in(clock.timers());
     let insert = |queue: &mut DelayQueue<_, B>, ms| queue.insert(ms, MS * ms);
     let mut keys: Vec<_> = (1..=20).map(|ms| (ms, insert(&mut queue, ms))).collect();
-    // All but every third; twice, so that what has been moved moves again.
+    // All but every third, in two rounds, so that an entry that has been moved moves
+    // again.
     for round in 0..2 {
         let mut place = 0;
         keys.retain(|(_, key)| {
@@ -1148,7 +1158,7 @@ fn a_queue_that_is_compacted_knows_its_keys<B: Backend>() {
     let [(first, moved), (last, other)] = keys[..] else {
         panic!("two are left: {keys:?}");
     };
-    // Who comes to a place that was given up has a key of his own.
+    // An entry in a slot that was released has a key of its own.
     let new = insert(&mut queue, 30);
     assert!(new != moved && new != other);
     assert_eq!(queue.peek(), Some(moved));
@@ -1201,7 +1211,7 @@ fn debug_output_names_what_is_known<B: Backend>() {
     );
 }
 
-/// As callers of tokio's write it.
+/// As callers of tokio write it.
 #[test]
 fn a_pinned_sleep_is_reset_without_a_mutable_binding() {
     fn through(sleep: Pin<&mut Sleep>, to: Instant) {
@@ -1247,7 +1257,8 @@ fn names_stand_where_those_of_tokio_do() {
     drop(entered);
 }
 
-/// The last that was entered is the current one, whichever guards are gone.
+/// The timers that were entered last are the current ones, whichever guards are
+/// dropped.
 #[test]
 fn guards_of_entered_timers_can_be_dropped_in_any_order() {
     let clocks: Vec<_> = (1..4)

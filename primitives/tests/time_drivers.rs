@@ -1,4 +1,5 @@
-//! Who drives timers on the real clock: a thread, or a loop of one's own.
+//! What drives timers on the real clock: the thread of the crate, or a loop of the
+//! user.
 
 #![cfg(not(loom))]
 
@@ -36,8 +37,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Runs a future on this thread, which drives the timers itself: what an executor
-/// does.
+/// Runs a future on this thread, which drives the timers itself, as an executor does.
 fn drives<F: Future>(timers: &Timers, future: F) -> F::Output {
     let unpark = Arc::new(Unpark {
         thread: thread::current(),
@@ -99,7 +99,7 @@ fn sleeps_end_and_not_early() {
     });
 }
 
-/// Notes its number, then wakes the task.
+/// Records its number, then wakes the task.
 struct Notes {
     number: u32,
     woken: Arc<Mutex<Vec<u32>>>,
@@ -146,7 +146,7 @@ fn tm_01_a_far_deadline_hides_no_nearer_one() {
     each_way(|timers, run| {
         let mut far = timers.sleep(Duration::from_secs(1000));
         run(pin!(async {
-            // Parked for a while until the far deadline.
+            // The thread is parked until the far deadline.
             let mut woken = false;
             poll_fn(|cx| {
                 assert!(Pin::new(&mut far).poll(cx).is_pending());
@@ -164,7 +164,7 @@ fn tm_01_a_far_deadline_hides_no_nearer_one() {
     });
 }
 
-/// Wakes the task, by no timers of ours.
+/// Wakes the task, without the timers of the crate.
 fn wake_in(duration: Duration, cx: &Context<'_>) {
     let waker = cx.waker().clone();
     thread::spawn(move || {
@@ -186,15 +186,16 @@ fn tm_01_a_nearer_deadline_from_another_thread_unparks_the_driver() {
                 ended.send(()).expect("the driver waits for it");
             }
         });
-        // Nothing but the other's sleep ends the driver's before that.
+        // Before that, only the sleep of the other thread ends the wait of the
+        // driver.
         let far = timers.timeout(Duration::from_secs(1000), end);
         assert_eq!(drives(&timers, far), Ok(Ok(())));
         other.join().expect("it has slept");
     });
 }
 
-/// With one driver for all, either would find the other in its place: the one that is
-/// busy would be told of the deadline, and the one that sleeps would sleep on.
+/// With one driver for all, each loop would replace the other. The busy one would be
+/// told of the deadline, and the one that sleeps would sleep on.
 #[test]
 fn two_loops_drive_the_same_timers() {
     returns("both sleep to the end", || {
@@ -205,7 +206,7 @@ fn two_loops_drive_the_same_timers() {
             move || drives(&timers, timers.timeout(Duration::from_secs(1000), end))
         });
         thread::sleep(MS * 5);
-        // It turns once, later than the other, and is busy from then on.
+        // Its turn comes later than that of the other, and it is busy from then on.
         let busy = timers.driver();
         busy.turn(&mut Context::from_waker(Waker::noop()));
         block_on::<Native, _>(timers.sleep(MS));
@@ -214,10 +215,10 @@ fn two_loops_drive_the_same_timers() {
     });
 }
 
-/// Two drivers that sleep for different times: one for whom the deadline is nearer is
-/// told of it, whatever the other knows.
+/// Two drivers sleep for different times. A driver is told of a deadline that is
+/// nearer than its own, whatever the other knows.
 #[test]
-fn each_driver_is_told_of_what_is_nearer_than_its_own() {
+fn each_driver_is_told_of_deadlines_nearer_than_its_own() {
     let timers = Timers::new(RealClock);
     let flag = || {
         Arc::new(Unpark {
@@ -331,7 +332,7 @@ fn the_functions_use_the_timers_that_are_entered() {
         let sleeping = sleep_until(outer.now() + MS);
         outer.advance(MS);
         assert!(sleeping.is_elapsed());
-        // Another thread has none entered.
+        // The other thread has entered no timers.
         let other = thread::spawn(Instant::now)
             .join()
             .expect("it tells the time");
@@ -356,7 +357,7 @@ fn it_works_on_a_bare_block_on_without_set_up() {
     });
 }
 
-/// Many tasks on a few threads, with sleeps that are reset and given up.
+/// Many tasks on a few threads, with sleeps that are reset and dropped.
 #[test]
 fn threads_sleep_reset_and_give_up() {
     returns("all sleeps end", || {

@@ -1,5 +1,5 @@
-//! Storms of resets, cancellations and firings: sleeps and queues, each beside a
-//! model that knows who must have been woken, and by when.
+//! Storms of resets, cancellations and firings, on sleeps and queues. Each has a
+//! model beside it that knows which tasks must have been woken, and by when.
 
 #![cfg(not(loom))]
 
@@ -15,21 +15,21 @@ use reveille::time::{Advance, DelayQueue, Driver, Duration, Instant, Key, Sleep,
 use support::poll;
 use support::probe::Probe;
 
-/// The sleeps and the tasks there are.
+/// The number of sleeps.
 const SLEEPS: usize = 6;
 const TASKS: usize = 3;
 
 #[derive(Clone, Debug)]
 enum Op {
-    /// A new sleep in the place of another.
+    /// Replaces a sleep by a new one.
     Sleep(usize, u64),
     Poll(usize, usize),
     Reset(usize, u64),
-    /// To a deadline that has passed.
+    /// Resets to a deadline that has passed.
     ResetBack(usize, u64),
     Advance(u64),
     AdvanceToNext,
-    /// The driver takes its turn.
+    /// The driver has its turn.
     Turn,
 }
 
@@ -37,7 +37,7 @@ enum Op {
 struct Slept {
     sleep: Sleep<Native>,
     deadline: Instant,
-    /// Whose waker it has.
+    /// The task whose waker it holds.
     task: Option<usize>,
     /// Whether it has an entry in the wheel, woken or not.
     entered: bool,
@@ -51,7 +51,7 @@ struct Storm {
     woken: [usize; TASKS],
     seat: Driver,
     driver: Probe,
-    /// Until when the driver needs no wake; none where it is awake.
+    /// The time until which the driver needs no wake, or none while it is awake.
     until: Option<Instant>,
     drives: usize,
 }
@@ -192,7 +192,7 @@ impl Storm {
     }
 }
 
-/// As often near as far.
+/// Draws near and far durations equally often.
 fn ahead() -> impl Strategy<Value = u64> {
     prop_oneof![
         4 => 0..4u64,
@@ -227,7 +227,7 @@ fn queue_storm(start: Instant, ops: &[Op]) {
     let task = Probe::new();
     let mut queue = DelayQueue::new_in(clock.timers());
     let mut model: Vec<(Key, Instant, usize)> = Vec::new();
-    // What the last poll answered, if it was not a value; the wakes until then.
+    // The result of the last poll, if it was not a value, and the wakes until then.
     let mut told: Option<(Poll<()>, usize)> = None;
     for (number, op) in ops.iter().enumerate() {
         match *op {
@@ -274,8 +274,8 @@ fn queue_storm(start: Instant, ops: &[Op]) {
         for &(key, deadline, _) in &model {
             assert_eq!(queue.deadline(&key), deadline);
         }
-        // No wake is lost: where the answer has changed, it was called. (At the end
-        // of time there is no waiting: not even for ever.)
+        // No wake is lost: if the result of a poll has changed, the task has been
+        // woken. This does not hold at the end of time, for which nothing can wait.
         if let Some((told, wakes)) = told
             && clock.now() < Instant::MAX
         {

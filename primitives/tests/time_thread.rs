@@ -1,5 +1,5 @@
-//! The thread that drives timers, seen from outside. It has the process to itself:
-//! threads are counted.
+//! The thread that drives timers, seen from outside. The test has a process of its
+//! own, since it counts threads.
 
 #![cfg(all(target_os = "linux", not(loom)))]
 
@@ -16,7 +16,7 @@ use reveille::time::{Timers, sleep};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// How many threads drive timers in this process.
+/// Returns the number of threads that drive timers in this process.
 fn drivers() -> usize {
     let tasks = fs::read_dir("/proc/self/task").expect("threads are listed");
     let names = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok());
@@ -37,11 +37,12 @@ fn settles_at(count: usize) {
     }
 }
 
-/// Run again as a process of its own, it leaves `main` while the thread waits.
+/// The test runs again as a process of its own, which leaves `main` while the thread
+/// waits.
 const LEAVES: &str = "REVEILLE_LEAVES_WITH_A_SLEEP";
 
 #[test]
-fn it_starts_at_need_ends_with_its_timers_and_holds_up_nobody() {
+fn it_starts_at_need_ends_with_its_timers_and_delays_no_exit() {
     if std::env::var_os(LEAVES).is_some() {
         let mut sleep = pin!(sleep(Duration::from_secs(1000)));
         let mut cx = Context::from_waker(Waker::noop());
@@ -53,14 +54,14 @@ fn it_starts_at_need_ends_with_its_timers_and_holds_up_nobody() {
     let timers = Timers::threaded();
     block_on::<Native, _>(timers.sleep(Duration::ZERO));
     block_on::<Native, _>(timers.timeout(MS, std::future::ready(()))).expect("it is ready");
-    assert_eq!(drivers(), 0, "nobody has waited");
+    assert_eq!(drivers(), 0, "no task has waited");
     block_on::<Native, _>(timers.sleep(MS));
     settles_at(1);
     block_on::<Native, _>(timers.sleep(MS));
     settles_at(1);
 
-    // A sleep holds on to its timers; the last to go takes the thread along,
-    // however long that was to wait.
+    // A sleep keeps its timers alive. When the last of both is dropped the thread
+    // ends, however long it was to wait.
     let mut last = timers.sleep(Duration::from_secs(1000));
     let mut cx = Context::from_waker(Waker::noop());
     assert!(pin!(&mut last).poll(&mut cx).is_pending());

@@ -8,34 +8,35 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use proptest::prelude::*;
 use reveille::time::wheel::{Timer, Wheel};
 
-/// What can be done with a wheel. Places among the entries are taken modulo how
-/// many there are.
+/// An operation on a wheel. An index of an entry is taken modulo the number of
+/// entries.
 #[derive(Clone, Debug)]
 enum Op {
     Insert(u64),
-    /// One that is due already, so long.
+    /// Inserts an entry that is overdue by this much.
     InsertOverdue(u64),
     Reset(usize, u64),
     Remove(usize),
-    /// Moves the time on, and pops at most so many.
+    /// Advances the time, and pops at most this many entries.
     Fire(u64, usize),
-    /// Pops what was due so long ago: who fires may have been overtaken.
+    /// Pops what was due this long ago, since another thread may have fired later
+    /// times first.
     FireBehind(u64),
-    /// Moves the time to the next deadline, and pops everything.
+    /// Advances the time to the next deadline, and pops everything.
     FireNext,
-    /// Gives up what room is left, and moves entries for it.
+    /// Gives back the free capacity, and moves entries for that.
     Compact,
 }
 
-/// A wheel, and what it should be.
+/// A wheel, and its model.
 struct Pair {
     wheel: Wheel<u64>,
-    /// The entries by number: their timers, deadlines and turns in the order.
+    /// The entries by number: their timers, deadlines and places in the order.
     entries: BTreeMap<u64, (Timer, u64, u64)>,
-    /// What is listed, in order: deadline, turn, number.
+    /// What is listed, in order: deadline, place, number.
     listed: BTreeMap<(u64, u64), u64>,
     now: u64,
-    /// What is listed with a deadline before this is overdue and comes next.
+    /// Listed entries with a deadline before this are overdue and come next.
     position: u64,
     turns: u64,
     popped: usize,
@@ -91,7 +92,7 @@ impl Pair {
         self.wheel.remove(timer);
     }
 
-    /// Pops at most so many, and answers whether that was all.
+    /// Pops at most `at_most` entries, and returns whether that was all.
     fn fire(&mut self, to: u64, at_most: usize) -> bool {
         self.now = self.now.max(to);
         for _ in 0..at_most {
@@ -175,7 +176,7 @@ impl Pair {
         }
     }
 
-    /// Pops all that is left, by the times that the wheel asks for.
+    /// Pops all that is left, at the times that the wheel asks for.
     fn finish(mut self) -> usize {
         while let Some(next) = self.wheel.next_pop() {
             assert!(self.fire(next.max(self.now), usize::MAX));
@@ -190,7 +191,7 @@ impl Pair {
     }
 }
 
-/// As often near as far, on each scale.
+/// Draws near and far durations equally often, on each scale.
 fn ahead() -> impl Strategy<Value = u64> {
     (0..=64u32, any::<u64>()).prop_map(|(bits, any)| any.checked_shr(64 - bits).unwrap_or(0))
 }
@@ -201,7 +202,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => ahead().prop_map(Op::InsertOverdue),
         2 => (any::<usize>(), ahead()).prop_map(|(place, ahead)| Op::Reset(place, ahead)),
         2 => any::<usize>().prop_map(Op::Remove),
-        // Rarely far: then everything is due at once.
+        // It is rarely far, since everything is due at once then.
         2 => (ahead(), 1..9usize).prop_map(|(ahead, at_most)| Op::Fire(ahead >> 16, at_most)),
         1 => ahead().prop_map(|ahead| Op::Fire(ahead, usize::MAX)),
         1 => ahead().prop_map(Op::FireBehind),
@@ -210,7 +211,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// The edges of every level, and what cases name.
+/// Returns the edges of every level, and what the cases name.
 fn edges() -> impl Iterator<Item = u64> {
     (0..=10)
         .map(|level| 1u64 << (6 * level))
@@ -277,7 +278,7 @@ fn ov_06_the_position_goes_over_every_edge_in_small_steps() {
 
 /// The insertions of one tick at different levels come out in their order.
 #[test]
-fn those_of_one_tick_come_out_in_the_order_of_insertion() {
+fn entries_of_one_tick_come_out_in_the_order_of_insertion() {
     let tick = (3 << 18) + (7 << 12) + (5 << 6) + 1;
     let mut pair = Pair::new(0);
     for now in [0, 3 << 18, tick - 1000, tick - 70, tick - 2, tick - 1] {
@@ -336,9 +337,9 @@ fn what_gave_up_its_room_can_be_used_again() {
     assert_eq!(wheel[timer], 7);
 }
 
-/// Room goes back behind those that stay, which keep their places.
+/// Memory is given back behind the entries that stay, which keep their indices.
 #[test]
-fn a_spike_gives_its_room_back_around_those_that_stay() {
+fn a_spike_gives_its_memory_back_around_entries_that_stay() {
     let mut pair = Pair::new(0);
     for round in 0..3 {
         for it in 0..50 {
@@ -371,10 +372,10 @@ fn a_spike_gives_its_room_back_around_those_that_stay() {
     assert_eq!(pair.finish(), 150);
 }
 
-/// A crowd in one slot of a high level: the next time to pop is found in constant
-/// time, and is not late.
+/// Many entries in one slot of a high level: the next time to pop is found in
+/// constant time, and is not late.
 #[test]
-fn a_crowd_hides_nobody() {
+fn a_crowd_hides_no_entry() {
     let mut pair = Pair::new(0);
     for it in 0..1000 {
         pair.insert((1 << 30) + it * 7919 % 100_000);

@@ -1,5 +1,5 @@
-//! Ten years of mixed timers on a clock that an idle executor moves: none early,
-//! none lost, none out of order.
+//! Ten years of mixed timers, on a clock that an idle executor advances: none is
+//! early, lost or out of order.
 
 #![cfg(not(loom))]
 
@@ -20,7 +20,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
 
-/// Draws numbers, the same ones each time: splitmix64.
+/// Draws numbers, the same in each run, by splitmix64.
 struct Draw(u64);
 
 impl Draw {
@@ -32,7 +32,7 @@ impl Draw {
         z ^ (z >> 31)
     }
 
-    /// From a microsecond to a year, as often on each scale.
+    /// Draws a duration from a microsecond to a year, equally often on each scale.
     fn duration(&mut self) -> Duration {
         let bits = 10 + self.next() % 45;
         let nanos = (1 << bits) + self.next() % (1 << bits);
@@ -40,22 +40,22 @@ impl Draw {
     }
 }
 
-/// Something with a timer, for as long as the test lasts.
+/// A user of a timer, for as long as the test lasts.
 trait Actor {
-    /// Does what is due, and answers how many of its timers fired. It is pending
+    /// Does what is due, and returns how many of its timers fired. It is pending
     /// afterwards.
     fn run(&mut self, cx: &mut Context<'_>, watch: &Watch, draw: &mut Draw) -> usize;
 }
 
-/// Knows what time it is, and sees that time does not go back.
+/// Knows the time, and checks that it does not go back.
 struct Watch {
     timers: Timers,
     last: Cell<Instant>,
 }
 
 impl Watch {
-    /// A timer for `deadline` has fired: exactly then, since the clock stops at
-    /// each, and after those that fired before.
+    /// Checks a timer for `deadline` that has fired. It fires exactly then, since the
+    /// clock stops at each deadline, and after those that fired before.
     fn fired(&self, deadline: Instant) {
         assert_eq!(self.timers.now(), deadline, "neither early nor late");
         assert!(self.last.replace(deadline) <= deadline, "in order");
@@ -66,7 +66,7 @@ fn poll<F: Future + Unpin>(future: &mut F, cx: &mut Context<'_>) -> Poll<F::Outp
     Pin::new(future).poll(cx)
 }
 
-/// Sleeps again and again, and anew where it is over.
+/// Sleeps again and again, with a new sleep when one is over.
 struct Sleeper(Sleep);
 
 impl Actor for Sleeper {
@@ -95,8 +95,8 @@ impl Actor for Interval {
     }
 }
 
-/// Each hour puts off by a day what is to happen when it is idle, while it is busy,
-/// which it is every other day or so.
+/// Is busy about every other day. While it is busy, each hour postpones by a day what
+/// happens when it is idle.
 struct Keepalive {
     busy: bool,
     hours: Interval,
@@ -125,7 +125,7 @@ impl Actor for Keepalive {
     }
 }
 
-/// A queue of a hundred, refilled.
+/// A queue of a hundred entries, which is refilled.
 struct Sessions(DelayQueue<Instant>);
 
 impl Actor for Sessions {
@@ -147,7 +147,7 @@ impl Actor for Sessions {
     }
 }
 
-/// Who has been woken.
+/// The actors that have been woken.
 type Ready = Arc<Mutex<VecDeque<usize>>>;
 
 struct Task {
@@ -187,7 +187,7 @@ fn ten_years_of_mixed_timers() {
         }));
         actors.push(Box::new(Sessions(DelayQueue::new_in(timers))));
     }
-    // And one that is held all the time.
+    // This one is held all the time.
     actors.push(Box::new(Sleeper(timers.sleep(Duration::MAX))));
 
     let ready: Ready = Arc::new(Mutex::new((0..actors.len()).collect()));
@@ -205,7 +205,7 @@ fn ten_years_of_mixed_timers() {
             fired.borrow_mut()[next] += actors[next].run(&mut cx, &watch, &mut draw);
             continue;
         }
-        // None is lost: nobody is ready, so nothing is due.
+        // None is lost: no actor is ready, so nothing is due.
         let deadline = timers.next_deadline().expect("there is always one");
         assert!(deadline > timers.now());
         if deadline > end {
