@@ -92,7 +92,8 @@ fn a_panic_is_the_outcome_of_the_task<E: Executor>(executor: &E) {
     let task = executor.spawn(async { panic!("number {}", black_box(7)) });
     let error = executor.block_on(task).unwrap_err();
     assert!(error.is_panic() && !error.is_cancelled());
-    assert_eq!(error.to_string(), "the task panicked: number 7");
+    let text = format!("task {} panicked with message \"number 7\"", error.id());
+    assert_eq!(error.to_string(), text);
     let payload = error.into_panic();
     assert_eq!(payload.downcast_ref(), Some(&String::from("number 7")));
 }

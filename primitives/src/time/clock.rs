@@ -25,6 +25,7 @@ use super::Instant;
 /// A clock of our own, with timers that are fired when it has moved. It moves in steps,
 /// so the granularity is the finest. With a coarser one, a deadline that is rounded up
 /// past a step would fire at the next step.
+///
 /// ```
 /// use std::sync::Arc;
 /// use std::sync::atomic::{AtomicU64, Ordering};

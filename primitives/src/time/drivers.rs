@@ -12,7 +12,6 @@
 //!    wakes by itself. So several drivers can share timers: each knows of every deadline.
 //! 2. If timers can have a thread, a sleep waits and there is no driver, then they have
 //!    the thread. So no sleep is left behind by an executor that has ended.
-//!    no sleep is left behind by an executor that has ended.
 
 #![forbid(unsafe_code)]
 

@@ -4,6 +4,7 @@
 //! Eleven levels of sixty-four slots cover every tick of a `u64`. A slot of level `l`
 //! spans `64^l` ticks. The level of an entry is the highest digit, to the base 64, in
 //! which its deadline differs from the wheel's position:
+//!
 //! ```text
 //!   position   0 · 0 · 5
 //!   deadline   0 · 0 · 9   level 0, slot 9    fires when the position is there
