@@ -7,8 +7,8 @@
 //!    └── the job returns ─┘    └───────── resume() ───────────┘
 //! ```
 //!
-//! A fiber runs one job after the other, so an execution maps no stack: those of the
-//! execution before are taken from the pool of the thread.
+//! A fiber runs one job after the other. An execution takes its fibers from the pool of
+//! the thread, so it maps no stack.
 
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
@@ -19,7 +19,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 /// What a fiber runs.
 pub(crate) type Job = Box<dyn FnOnce()>;
 
-/// Why a fiber has given the thread back.
+/// Why a fiber has suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pause {
     /// It waits to be resumed.

@@ -1,8 +1,9 @@
-//! Fibers: all orders of sections, one execution of each class; or drawn.
+//! Fibers: explores all orders of sections, with one execution of each class, or draws
+//! orders.
 //!
-//! Participants are coroutines on one thread, over the real lock, which nobody contends
-//! for: a participant gives the thread back where it is about to enter a section, and
-//! enters when it is chosen and the lock is free.
+//! Participants are coroutines on one thread, over the real lock, which is never
+//! contended. A participant suspends when it is about to enter a section. It enters the
+//! section when it is chosen and the lock is free.
 //!
 //! ```text
 //!            a section is near              chosen
@@ -11,9 +12,9 @@
 //!      └──────────────▶ suspended ── woken ─┘
 //! ```
 //!
-//! Between sections a participant does nothing that another could notice, so whoever is
-//! neither poised nor suspended goes on alone, and the [`Search`] is asked only when
-//! everybody is.
+//! Between sections a participant does nothing that another could notice. So a
+//! participant that is neither poised nor suspended goes on without a choice, and the
+//! [`Search`] is asked only when every participant is one or the other.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -28,29 +29,29 @@ use crate::engine::quiet;
 use crate::execution::{Access, Execution, Threads, let_go, panic_text};
 use crate::subject::verdict::{Class, Violation};
 
-/// How executions are come by.
+/// How executions are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// One of each class.
+    /// One execution of each class.
     Exhaustive,
-    /// Drawn at each choice.
+    /// Each choice is drawn.
     Random,
     /// Probabilistic concurrency testing, of this depth.
     Pct(usize),
 }
 
-/// What is known of the participants of the current execution.
+/// The state of the participants in the current execution.
 #[derive(Default)]
 struct Stage {
-    /// The one that runs.
+    /// The participant that runs.
     running: usize,
-    /// What each is about to enter.
+    /// The section that each participant is about to enter.
     poised: Vec<Option<Access>>,
-    /// The locks in whose sections somebody is.
+    /// The locks in whose sections participants are, with these participants.
     held: Vec<(usize, usize)>,
-    /// What the current step has touched.
+    /// The accesses of the current step.
     touches: Option<Touches>,
-    /// Everybody is to unwind.
+    /// Whether all participants are to unwind.
     torn: bool,
     /// How many locks have been met.
     met: usize,
@@ -76,7 +77,7 @@ fn stage<R>(f: impl FnOnce(&mut Stage) -> R) -> R {
     STAGE.with_borrow_mut(f)
 }
 
-/// Participants are fibers of this thread.
+/// Runs participants as fibers of this thread.
 struct Fibers;
 
 impl Threads for Fibers {
@@ -86,7 +87,7 @@ impl Threads for Fibers {
         stage(|stage| stage.running)
     }
 
-    /// The engine does not resume a suspended participant.
+    /// Suspends the participant. The engine resumes it only after a wake.
     fn park(&self, _: usize) {
         fiber::suspend();
     }
@@ -105,7 +106,8 @@ impl Threads for Fibers {
         stage(|stage| stage.met = stage.met.max(access.lock + 1));
         loop {
             let (free, torn) = stage(|stage| (stage.is_free(access.lock), stage.torn));
-            // Whoever unwinds goes on: the panic is the thread's, and all fibers are on it.
+            // A participant that unwinds goes on: the panic belongs to the thread, and
+            // all fibers run on it.
             let unwinding = std::thread::panicking();
             if torn && !unwinding {
                 stage(|stage| stage.poised[who] = None);
@@ -124,7 +126,7 @@ impl Threads for Fibers {
             if access.excludes {
                 stage.held.push((access.lock, who));
             }
-            // An update may turn out to change nothing.
+            // The section of an update may turn out to change nothing.
             stage.touch(Touch::lock(access.lock, access.excludes));
             if let Some(waker) = starts {
                 stage.touch(Touch::start(waker_number(who, waker)));
@@ -142,7 +144,7 @@ impl Threads for Fibers {
     }
 }
 
-/// A number for a waker that is the same in every order.
+/// Returns a number for a waker that is the same in every order.
 fn waker_number(who: usize, waker: usize) -> usize {
     waker * MOST + who
 }
@@ -160,7 +162,7 @@ pub(crate) fn explore(job: &Arc<Job>, mode: Mode, limits: Limits) -> Explored {
             violation: Violation {
                 class: Class::Panic,
                 sentence: format!(
-                    "the engine of fibers runs {MOST} participants at most, and there are {}: \
+                    "the engine of fibers runs at most {MOST} participants, and there are {}: \
                      nothing was explored",
                     job.participants()
                 ),
@@ -176,7 +178,7 @@ pub(crate) fn explore(job: &Arc<Job>, mode: Mode, limits: Limits) -> Explored {
                 return false;
             }
             if job.executions() == limits.executions {
-                // That was the last one, or there is one more.
+                // This was the last execution, or there is one more.
                 return mode == Mode::Exhaustive && limits.executions > 0 && !search.begin();
             }
             if !search.begin() {
@@ -192,7 +194,7 @@ pub(crate) fn explore(job: &Arc<Job>, mode: Mode, limits: Limits) -> Explored {
             violation: Violation {
                 class: Class::WrongResult,
                 sentence: format!(
-                    "the program does not do the same when it is run again: step {} differs, \
+                    "the program did something else when it was run again: step {} differs, \
                      so it depends on something that is not the order of sections",
                     step + 1
                 ),
@@ -210,7 +212,7 @@ pub(crate) fn explore(job: &Arc<Job>, mode: Mode, limits: Limits) -> Explored {
 /// The participants of one execution.
 struct Cast {
     fibers: Vec<Option<Fiber>>,
-    /// What is left of those that have returned.
+    /// The remains of the participants that have returned.
     remains: Rc<RefCell<Vec<Option<Remains>>>>,
     panic: Rc<RefCell<Option<Box<dyn Any + Send>>>>,
 }
@@ -262,7 +264,7 @@ impl Cast {
         (0..self.fibers.len()).filter(|&who| self.fibers[who].is_some())
     }
 
-    /// Lets those go on that are neither poised nor suspended.
+    /// Resumes participants until each is poised or suspended.
     fn settle(&mut self, execution: &Execution) {
         while let Some(who) = {
             let mut waits = self.waits();
@@ -274,11 +276,12 @@ impl Cast {
         }
     }
 
-    /// Unwinds those that block one another.
+    /// Unwinds participants that block one another.
     fn tear(&mut self, execution: &Execution) {
         execution.declare_quiescent();
         stage(|stage| stage.torn = true);
-        // Whoever holds what another unwinds through goes first: a round for each.
+        // A participant that holds a lock through which another unwinds goes first, so
+        // there is a round for each.
         for _ in 0..=self.fibers.len() {
             let waits: Vec<_> = self.waits().collect();
             for who in waits {
@@ -286,8 +289,8 @@ impl Cast {
             }
         }
         for fiber in self.fibers.iter_mut().filter_map(Option::take) {
-            // It holds a lock through which another unwinds, and can neither go on nor
-            // be unwound.
+            // It holds a lock through which another participant unwinds, and can
+            // neither go on nor be unwound.
             std::mem::forget(fiber);
         }
     }
@@ -348,22 +351,22 @@ fn execute(job: &Arc<Job>, search: &mut Search) {
     }
     let remains = cast.remains.take().into_iter().flatten().collect();
     drop(execution);
-    // A failure is found in the job.
+    // A failure is recorded in the job.
     let _ = run.finish(remains);
 }
 
-/// Who waits for whom.
+/// Describes which participant waits for which lock, and which holds it.
 fn deadlock(poised: u32) -> String {
     stage(|stage| {
-        let waits = |who: usize| {
-            let lock = stage.poised[who].map_or(0, |access| access.lock);
+        let waits = |waiter: usize| {
+            let lock = stage.poised[waiter].map_or(0, |access| access.lock);
             let holder = stage.held.iter().find(|&&(held, _)| held == lock);
             let by = match holder {
-                Some(&(_, holder)) if holder == who => "it holds itself".to_owned(),
+                Some(&(_, holder)) if holder == waiter => "it holds itself".to_owned(),
                 Some(&(_, holder)) => format!("{{{holder}}} holds"),
                 None => "is held".to_owned(),
             };
-            format!("{{{who}}} waits for lock {}, which {by}", lock + 1)
+            format!("{{{waiter}}} waits for lock {}, which {by}", lock + 1)
         };
         let blocked = (0..stage.poised.len()).filter(|who| poised >> who & 1 == 1);
         let blocked: Vec<_> = blocked.map(waits).collect();

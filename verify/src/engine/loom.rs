@@ -1,7 +1,7 @@
 //! loom: every interleaving, with memory orderings.
 //!
-//! loom's own limits would read as a pass, so none of them is used: executions
-//! are counted here, and a model that is to stop panics.
+//! A limit of loom would be taken for a pass, so none is used: executions are counted
+//! here, and a model that is to stop panics.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use crate::engine::quiet;
 use crate::execution::{Execution, Threads, panic_text};
 use crate::subject::verdict::{Class, Violation};
 
-/// Ends an exploration: enough has been seen.
+/// Ends an exploration early.
 struct Enough;
 
 #[derive(Default)]
@@ -46,7 +46,7 @@ impl Threads for LoomThreads {
 
     fn unpark(&self, who: usize) {
         let thread = self.threads()[who].clone();
-        thread.expect("whoever parks has registered").unpark();
+        thread.expect("a thread that parks has registered").unpark();
     }
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn explore(job: &Arc<Job>, limits: Limits) -> Explored {
             violation: Violation {
                 class: Class::Panic,
                 sentence: format!(
-                    "loom runs {} threads at most, and there are {} participants: nothing was \
+                    "loom runs at most {} threads, and there are {} participants: nothing was \
                      explored, and nothing is wrong with them",
                     loom::MAX_THREADS,
                     job.participants()
@@ -95,7 +95,7 @@ pub(crate) fn explore(job: &Arc<Job>, limits: Limits) -> Explored {
         Ok(()) => true,
         Err(panic) if panic.is::<Enough>() => false,
         Err(panic) => {
-            // loom itself found something: it knows no class and no program.
+            // loom found a failure by itself. It knows no class and no program.
             let sentence = panic_text(&*panic);
             let violation = Execution::current()
                 .and_then(|execution| execution.violation())
@@ -119,7 +119,7 @@ fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// One execution; the first participant runs on loom's main thread.
+/// Runs one execution. The first participant runs on loom's main thread.
 fn execute(job: &Arc<Job>) -> Result<(), ()> {
     let (run, bodies) = Run::begin(job, Box::<LoomThreads>::default(), false);
     let mut bodies = bodies.into_iter().enumerate();

@@ -33,7 +33,7 @@ pub(crate) fn quietly<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Where the last panic on this thread began that was not printed.
+/// Returns where the last panic on this thread that was not printed began.
 pub(crate) fn last_panic() -> Option<String> {
     LAST.take()
 }

@@ -1,9 +1,9 @@
-//! Which execution comes next: a search through the orders of steps.
+//! Chooses which execution comes next: a search through the orders of steps.
 //!
 //! A *step* is what a process does from one choice of the scheduler to the next: it
 //! enters one section, and runs on to the beginning of the next one. What it touched is
 //! known afterwards. Two steps of different processes are *dependent* if they touch the
-//! same object and one of them changes it; orders that differ by an exchange of
+//! same object and one of them changes it. Orders that differ only by an exchange of
 //! neighbours that are not dependent lead to the same state and form a *class* (a
 //! Mazurkiewicz trace).
 //!
@@ -24,19 +24,20 @@
 //! ```
 //!
 //! Invariant: at each node of the current path, a process is *asleep* if each execution
-//! that begins with its step there is equivalent to one that has been run. So a branch
-//! is added only if it begins with none of these, and no class is run twice.
+//! that begins with its step there is equivalent to one that has been run. A branch is
+//! added only if it begins with no step of a process that is asleep, so no class is run
+//! twice.
 //!
-//! Locks are numbered in the order in which they are met. That is the same in executions
-//! that begin with the same steps, and no longer once they differ: of what was met later,
-//! two numbers from different executions are taken for the same lock.
+//! Locks are numbered in the order in which they are met. Executions that begin with
+//! the same steps number them alike, up to the step in which they differ. Of two
+//! executions, locks that were met later are all taken for the same one.
 //!
 //! What a step will touch is known exactly only if it has been run at this place. The
-//! last step of a branch has not, and is taken to touch whatever it may; where that is
-//! too much, an execution of a class that was run already is the price, which is counted
-//! ([`Search::repeated`]).
+//! last step of a branch has not been run, and is assumed to touch all that it may. If
+//! it touches less, an execution of a class that has been run is repeated. These
+//! executions are counted ([`Search::repeated`]).
 
-/// How many processes there can be in an execution.
+/// The greatest number of processes in an execution.
 pub(crate) const MOST: usize = 32;
 
 /// An access to an object.
@@ -55,7 +56,7 @@ impl Touch {
         }
     }
 
-    /// A wake by a waker: the order of two makes no difference.
+    /// A wake by a waker. The order of two wakes makes no difference.
     pub(crate) const fn wake(waker: usize) -> Self {
         Self {
             object: (waker as u32) << 2 | 1,
@@ -63,8 +64,8 @@ impl Touch {
         }
     }
 
-    /// The start of a poll that a waker has led to, before which its wakes merge and after
-    /// which one leads to a further poll.
+    /// The start of a poll for which a waker was called. Earlier wakes merge, and a
+    /// later one leads to a further poll.
     pub(crate) const fn start(waker: usize) -> Self {
         Self {
             changes: true,
@@ -72,7 +73,7 @@ impl Touch {
         }
     }
 
-    /// What makes a process, and the first step of that.
+    /// The creation of a process, and its first step.
     pub(crate) const fn birth(process: usize) -> Self {
         Self {
             object: (process as u32) << 2 | 2,
@@ -80,7 +81,7 @@ impl Touch {
         }
     }
 
-    /// Everything, for code whose accesses are not known.
+    /// An access to everything, by code whose accesses are not known.
     pub(crate) const fn all() -> Self {
         Self {
             object: 3,
@@ -108,8 +109,8 @@ impl Touch {
         self.object == other.object && (self.changes || other.changes)
     }
 
-    /// The same for touches of different executions, in which so many locks had been met
-    /// when they were the same.
+    /// Returns whether two touches of different executions may conflict. The executions
+    /// were the same until `met` locks had been met.
     fn may_conflict(self, other: Self, met: u32) -> bool {
         let unknown = |touch: Self| touch.is_lock() && touch.object >> 2 >= met;
         let same = self.object == other.object || unknown(self) && unknown(other);
@@ -163,7 +164,7 @@ impl Touches {
     }
 }
 
-/// What a process is about to do.
+/// The step that a process is about to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Next {
     pub(crate) process: usize,
@@ -175,7 +176,7 @@ pub(crate) struct Next {
 #[derive(Clone, Debug)]
 struct Step {
     process: usize,
-    /// Whether it could have changed something in another place.
+    /// Whether it could have changed something at another place.
     could_change: bool,
     touches: Touches,
 }
@@ -185,13 +186,13 @@ impl Step {
         self.process == other.process || self.touches.conflict(&other.touches)
     }
 
-    /// The same for a step of another execution.
+    /// Returns whether it may depend on a step of another execution.
     fn may_depend(&self, other: &Self, met: u32) -> bool {
         self.process == other.process || self.touches.may_conflict(&other.touches, met)
     }
 
-    /// The same, if that step is run where what it touches may differ, and may wake this
-    /// process or not.
+    /// Returns whether it may depend on a step that is moved: what that step touches
+    /// there may differ, and it may wake this process or not.
     fn may_depend_moved(&self, moved: &Self, met: u32, may_wake: impl FnOnce() -> bool) -> bool {
         if self.may_depend(moved, met) {
             return true;
@@ -209,7 +210,7 @@ impl Step {
     }
 }
 
-/// Which step of each process an event depends on last, counted from 1.
+/// For each process, the number of its last step on which an event depends, from 1.
 type Clock = [u16; MOST];
 
 /// A step of the current execution.
@@ -222,38 +223,38 @@ struct Event {
     races: Vec<u16>,
 }
 
-/// Steps that are still to be run, one after the other.
+/// Steps that are still to be run, one after the other, with alternatives.
 struct Branch {
     step: Step,
     children: Vec<Branch>,
 }
 
-/// A place at which a process was chosen.
+/// A point at which a process was chosen.
 #[derive(Default)]
 struct Node {
-    /// The processes that could be, one bit each.
+    /// The processes that could be chosen, one bit each.
     able: u32,
     /// How many locks had been met.
     met: u32,
-    /// What leads to nothing new, from before.
+    /// The steps that lead to nothing new.
     asleep: Vec<Step>,
-    /// What has been run from here.
+    /// The steps that have been run from here.
     done: Vec<Step>,
-    /// What is to be run from here besides.
+    /// The steps that are also to be run from here.
     branches: Vec<Branch>,
 }
 
 /// Where wakers can be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Wakers {
-    /// Where their owner has left them: at locks in whose sections it was.
+    /// Where their owner has left them, which is at locks in whose sections it was.
     #[default]
     Registered,
-    /// Anywhere, since there is code that the search sees nothing of.
+    /// Anywhere, since the search does not see all code.
     Anywhere,
 }
 
-/// One execution of each class.
+/// A search that runs one execution of each class.
 #[derive(Default)]
 pub(crate) struct Optimal {
     wakers: Wakers,
@@ -263,18 +264,18 @@ pub(crate) struct Optimal {
     events: Vec<Event>,
     /// How many steps of the current execution have been chosen.
     depth: usize,
-    /// The process that is to be chosen in the last node.
+    /// The process to choose in the last node.
     chosen: usize,
-    /// What is to be run after it.
+    /// The steps to run after it.
     pending: Vec<Branch>,
-    /// Everything that could be run from here is asleep.
+    /// Whether everything that could be run from here is asleep.
     idle: bool,
     repeated: u64,
-    /// A step that has touched something else than the last time.
+    /// The first step that touched something else than the last time.
     strayed: Option<usize>,
-    /// The last step has not been run before.
+    /// Whether the last step has not been run before.
     fresh: bool,
-    /// What [`reverse`](Self::reverse) works on.
+    /// The working memory of [`reverse`](Self::reverse).
     rest: Vec<(u16, bool)>,
 }
 
@@ -286,7 +287,7 @@ impl Optimal {
             return true;
         }
         self.pending.clear();
-        // Back to the last node that has a branch.
+        // Go back to the last node that has a branch.
         while let Some(last) = self.path.len().checked_sub(1) {
             let node = &mut self.path[last];
             if let Some(event) = self.events.get(last) {
@@ -345,7 +346,7 @@ impl Optimal {
         self.chosen = loop {
             if node.branches.is_empty() {
                 if awake == 0 {
-                    // All of this has been seen: any order will do.
+                    // All of this has been run before, so any order will do.
                     self.idle = true;
                     self.repeated += 1;
                     return first(able, current);
@@ -412,8 +413,8 @@ impl Optimal {
         });
     }
 
-    /// The last step has kept a process from its next, which so is no event of this
-    /// execution: it is to be run in its place.
+    /// Adds a branch for a step that the last step has prevented. It is no event of
+    /// this execution, so no race shows it.
     fn offer(&mut self, process: usize) {
         let (true, Some(event)) = (self.fresh, self.events.last()) else {
             return;
@@ -445,7 +446,8 @@ impl Optimal {
         }
     }
 
-    /// Whether the process of the second could have been chosen where the first stands.
+    /// Returns `true` if the process of the second event could have been chosen in
+    /// place of the first.
     fn can_be_reversed(&self, first: usize, second: usize) -> bool {
         let (one, other) = (&self.events[first].step, &self.events[second].step);
         let born = |touch: Touch| touch.is_birth() && one.touches.iter().any(|t| t == touch);
@@ -463,7 +465,7 @@ impl Optimal {
         if !wakes(one) {
             return true;
         }
-        // Without the first, something else must have woken it since it was polled.
+        // Without the first event, another must have woken it since it was polled.
         self.events[..second]
             .iter()
             .enumerate()
@@ -477,13 +479,15 @@ impl Optimal {
             })
     }
 
-    /// Whether one event depends, by others or not, on an earlier one.
+    /// Returns `true` if an event depends on an earlier one, directly or through
+    /// others.
     fn follows(&self, earlier: usize, event: usize) -> bool {
         let of = &self.events[earlier];
         earlier < event && self.events[event].clock[of.step.process] >= of.number
     }
 
-    /// Has the second run before the first, where that leads to something new.
+    /// Adds a branch that runs the second event before the first, if that leads to
+    /// something new.
     fn reverse(&mut self, first: usize, second: usize) {
         let mut rest = std::mem::take(&mut self.rest);
         rest.clear();
@@ -508,8 +512,9 @@ impl Optimal {
         self.rest = rest;
     }
 
-    /// Whether a class of executions that begin with `rest` has one that begins with
-    /// this step; if so, where the step is found, or past the end.
+    /// Returns the index of the step in `rest`, or its length if the step is not in it,
+    /// if a class of executions that begin with `rest` has one that begins with this
+    /// step.
     fn can_begin(&self, step: &Step, rest: &[(u16, bool)], met: u32) -> Option<usize> {
         let of = |index: u16| &self.events[usize::from(index)].step;
         let depends = |step: &Step, (index, moved): (u16, bool)| match moved {
@@ -533,7 +538,7 @@ impl Optimal {
         independent.then_some(place)
     }
 
-    /// Whether a step may wake a process, if it is run somewhere else.
+    /// Returns `true` if a step may wake a process when it is run at another place.
     fn may_wake(&self, moved: u16, process: usize) -> bool {
         let moved = usize::from(moved);
         let touches = &self.events[moved].step.touches;
@@ -559,7 +564,7 @@ impl Optimal {
             }
             branches = &mut branches[index].children;
             if branches.is_empty() {
-                return; // It is to be run already.
+                return; // That branch is there already.
             }
         }
         for &(index, _) in &*rest {
@@ -572,7 +577,8 @@ impl Optimal {
     }
 }
 
-/// The process to go on with if nothing else decides: the one that is running.
+/// Returns the process that goes on if nothing else decides: the running one, if it
+/// can.
 fn first(able: u32, current: Option<usize>) -> usize {
     match current {
         Some(current) if able >> current & 1 == 1 => current,
@@ -580,7 +586,7 @@ fn first(able: u32, current: Option<usize>) -> usize {
     }
 }
 
-/// Every order of steps, depth first.
+/// A search through every order of steps, depth first.
 pub(crate) struct Every {
     preemptions: Option<usize>,
     begun: bool,
@@ -591,9 +597,9 @@ pub(crate) struct Every {
 
 struct Fork {
     chosen: usize,
-    /// Those that have not been chosen.
+    /// The processes that have not been chosen.
     left: u32,
-    /// How many preemptions there are up to and with what was chosen.
+    /// The number of preemptions up to this choice.
     preemptions: usize,
 }
 
@@ -653,12 +659,12 @@ impl Every {
     }
 }
 
-/// Marsaglia's xorshift: all that is asked of it is to be the same everywhere.
+/// Marsaglia's xorshift. It draws the same numbers on every machine.
 struct Numbers(u64);
 
 impl Numbers {
     fn new(seed: u64) -> Self {
-        // The state must not be zero, nor near for seeds that are.
+        // The state must not be zero. States of neighbouring seeds must not be close.
         Self(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
@@ -670,16 +676,16 @@ impl Numbers {
     }
 }
 
-/// Drawn executions.
+/// A search that draws executions.
 pub(crate) struct Drawn {
     numbers: Numbers,
-    /// By priorities, which change at so many places (Burckhardt, Kothari, Musuvathi and
-    /// Nagarakatte, 2010); otherwise each choice by itself.
+    /// The number of priority changes (Burckhardt, Kothari, Musuvathi and Nagarakatte,
+    /// 2010). If it is `None`, each choice is drawn by itself.
     changes: Option<usize>,
     begun: bool,
     /// Whether there was a choice in the current execution.
     asked: bool,
-    /// The highest goes on.
+    /// The process with the highest priority goes on.
     priorities: [usize; MOST],
     /// The steps at which the running process falls behind all others.
     falls: Vec<usize>,
@@ -704,12 +710,13 @@ impl Drawn {
     fn begin(&mut self) -> bool {
         let begun = std::mem::replace(&mut self.begun, true);
         if begun && !std::mem::take(&mut self.asked) {
-            return false; // There is no other.
+            return false; // There is no other order.
         }
         self.longest = self.longest.max(self.depth);
         self.depth = 0;
         if let Some(changes) = self.changes {
-            // A permutation (Fisher and Yates), above the places of those that fall.
+            // A permutation (Fisher and Yates), above the priorities of processes that
+            // fall behind.
             self.priorities = std::array::from_fn(|process| process + changes);
             for last in (1..MOST).rev() {
                 self.priorities.swap(last, self.numbers.below(last + 1));
@@ -753,7 +760,7 @@ pub(crate) enum Search {
 }
 
 impl Search {
-    /// One execution of each class.
+    /// Creates a search that runs one execution of each class.
     pub(crate) fn optimal(wakers: Wakers) -> Self {
         Self::Optimal(Box::new(Optimal {
             wakers,
@@ -761,17 +768,18 @@ impl Search {
         }))
     }
 
-    /// Every order of steps with at most so many preemptions.
+    /// Creates a search through every order of steps with at most this many
+    /// preemptions.
     pub(crate) fn every(preemptions: Option<usize>) -> Self {
         Self::Every(Every::new(preemptions))
     }
 
-    /// Choices that are drawn.
+    /// Creates a search that draws each choice.
     pub(crate) fn random(seed: u64) -> Self {
         Self::Drawn(Box::new(Drawn::new(seed, None)))
     }
 
-    /// Priorities that are drawn, and change at `depth - 1` places.
+    /// Creates a search that draws priorities, which change at `depth - 1` steps.
     pub(crate) fn pct(seed: u64, depth: usize) -> Self {
         Self::Drawn(Box::new(Drawn::new(seed, Some(depth))))
     }
@@ -785,10 +793,10 @@ impl Search {
         }
     }
 
-    /// Chooses one of the processes that are able, of which there is one at least. The
-    /// one that runs is favoured.
+    /// Chooses one of the processes that are able, of which there is at least one. The
+    /// running process is preferred.
     ///
-    /// `met` is how many locks have been met.
+    /// `met` is the number of locks that have been met.
     pub(crate) fn choose(&mut self, able: u32, current: Option<usize>, met: usize) -> usize {
         match self {
             Self::Optimal(search) => search.choose(able, current, met as u32),
@@ -797,28 +805,29 @@ impl Search {
         }
     }
 
-    /// The chosen step has been run, and has touched these.
+    /// Records that the chosen step has been run, and what it has touched.
     pub(crate) fn executed(&mut self, next: Next, touches: &Touches) {
         if let Self::Optimal(search) = self {
             search.executed(next, touches);
         }
     }
 
-    /// The last step has kept a process from its next step, which could have come before.
+    /// Records that the last step has prevented the next step of a process, which could
+    /// have come before.
     pub(crate) fn offer(&mut self, process: usize) {
         if let Self::Optimal(search) = self {
             search.offer(process);
         }
     }
 
-    /// The execution is over.
+    /// Ends the execution.
     pub(crate) fn end(&mut self) {
         if let Self::Optimal(search) = self {
             search.end();
         }
     }
 
-    /// How many executions were of a class that had been run.
+    /// Returns how many executions were of a class that had been run before.
     pub(crate) fn repeated(&self) -> u64 {
         match self {
             Self::Optimal(search) => search.repeated,
@@ -826,7 +835,7 @@ impl Search {
         }
     }
 
-    /// The first step that was not the same when it was run again.
+    /// Returns the first step that did not do the same when it was run again.
     pub(crate) fn strayed(&self) -> Option<usize> {
         match self {
             Self::Optimal(search) => search.strayed,

@@ -1,8 +1,8 @@
 //! All orders of whole steps, on one thread.
 //!
-//! A step is an operation, or one poll of it: what happens between two places
-//! at which a future is polled, dropped or left. It needs no instrumentation,
-//! so it runs any crate's primitive; within a step it sees nothing.
+//! A step is an operation or one poll of it, up to the next point at which a future is
+//! polled, dropped or left suspended. This engine needs no instrumentation, so it runs
+//! the primitives of any crate. It sees nothing within a step.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use super::{Explored, Job, Limits, Remains, Run};
 use crate::engine::quiet;
 use crate::execution::{Execution, Threads};
 
-/// Who takes a step now.
+/// The participant that takes the current step.
 #[derive(Clone, Default)]
 struct OneThread(Arc<AtomicUsize>);
 
@@ -32,7 +32,8 @@ impl Threads for OneThread {
 
 /// Explores one program.
 pub(crate) fn explore(job: &Arc<Job>, limits: Limits) -> Explored {
-    // The choices of the last execution: which of how many.
+    // The choices of the last execution: the index that was chosen, and the number of
+    // choices.
     let mut path: Vec<(usize, usize)> = Vec::new();
     let exhausted = quiet::quietly(|| {
         while job.executions() < limits.executions {
@@ -65,7 +66,7 @@ fn execute(job: &Arc<Job>, path: &mut Vec<(usize, usize)>) -> Result<(), ()> {
         let who = match able[..] {
             [] if (0..bodies.len()).all(|who| execution.has_ended(who)) => break,
             [] => {
-                // Nothing moves any more: everybody is let go.
+                // Nothing moves any more, so all participants are released.
                 execution.declare_quiescent();
                 continue;
             }

@@ -1,4 +1,5 @@
-//! What tasks of a model have of it: to spawn others, and to say what was reached.
+//! What tasks of a model use of it: they spawn other tasks, and mark states that are
+//! reached.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -15,7 +16,8 @@ use reveille_executor::task::JoinError;
 
 use crate::model::world::{Role, task_job, world};
 
-/// Spawns tasks in a model: an [`Executor`], so code that is generic over one runs.
+/// Spawns tasks in a model. It is an [`Executor`], so code that is generic over one can
+/// be tested.
 ///
 /// A task spawned by it must end, as those of [`Model::spawn`](crate::Model::spawn) must.
 /// If it panics, the model fails.
@@ -31,17 +33,17 @@ pub struct JoinHandle<T> {
     task: usize,
 }
 
-/// The bit that says that a task is to be dropped instead of polled.
+/// Set if a task is to be dropped instead of polled.
 const ABORTED: Bits = Bits::new(1);
 
 impl<T> JoinHandle<T> {
-    /// Has the task be dropped instead of polled, unless it has ended.
+    /// Drops the task instead of polling it again, unless it has ended.
     pub fn abort(&self) {
         self.aborted.with(|section| section.bits.insert(ABORTED));
         world(|world| world.wake_task(self.task));
     }
 
-    /// Whether the task has ended.
+    /// Returns `true` if the task has ended.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         world(|world| world.is_done(self.task))
@@ -78,7 +80,7 @@ impl Executor for Handle {
         let task = world(|world| world.processes());
         let mut body = Box::pin(async move {
             let output = future.await;
-            // Nobody may wait for it.
+            // The handle may have been dropped.
             let _ = tx.send(output);
         });
         let control = aborted.clone();
@@ -110,7 +112,7 @@ impl Executor for Handle {
 pub struct Sometimes(pub(crate) Arc<AtomicBool>);
 
 impl Sometimes {
-    /// It has been reached.
+    /// Marks the state as reached.
     pub fn reached(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! `model`: code that uses primitives, in an ordinary test.
+//! `model`: runs code that uses primitives, in an ordinary test.
 //!
 //! ```text
 //!   model(set up) ──▶ an execution ──holds──▶ the next ──none is left──▶ verdict
@@ -28,18 +28,19 @@ use crate::subject::verdict::Verdict;
 
 /// Runs a test of async code in every order in which its tasks can be run.
 ///
-/// `set_up` is called for each execution: it makes what is tested, anew, and
-/// [spawns](Model::spawn) the tasks that use it. They are run with every order of the
-/// sections that primitives consist of, apart from orders that lead to the same, and with
-/// time passing at every moment at which it may. Nothing of the code under test is
-/// changed: it uses `reveille::Mutex` and the others as in production.
+/// `set_up` is called for each execution. It creates what is tested, and
+/// [spawns](Model::spawn) the tasks that use it. The tasks are run in every order of
+/// the sections of which primitives consist, except that of equivalent orders only one
+/// is run. Time passes at every moment at which it can. The code under test is not
+/// changed: it uses `reveille::Mutex` and the other primitives as in production.
 ///
 /// # Panics
 ///
-/// Panics if an execution fails: if a task never ends, panics, or leaves a waker behind;
-/// or if what the model [expects](Model::expect_complete) does not hold. The message says
-/// who waits for whom, shows the execution as a table, and has the line that runs exactly
-/// this execution again.
+/// Panics if an execution fails. An execution fails if a task never ends, panics, or
+/// leaves a waker behind. A model also fails if what it
+/// [expects](Model::expect_complete) does not hold. The message names the tasks that
+/// wait and what each waits for, shows the execution as a table, and has the line that
+/// runs exactly this execution again.
 ///
 /// # Examples
 ///
@@ -81,7 +82,7 @@ pub fn model(set_up: impl Fn(&Model)) {
     }
 }
 
-/// As [`model`], and returns what it found instead of panicking.
+/// Explores a model as [`model`] does, and returns what it found instead of panicking.
 ///
 /// # Examples
 ///
@@ -126,13 +127,13 @@ fn run(token: Option<&str>, set_up: &dyn Fn(&Model)) -> ModelReport {
     report
 }
 
-/// What is set up for an execution, and how far the model goes.
+/// The set-up of an execution, and the bounds of the model.
 pub struct Model {
     config: Cell<Config>,
     marks: RefCell<Vec<(String, Sometimes)>>,
     known_marks: Vec<(String, Sometimes)>,
     at_end: RefCell<Vec<Box<dyn FnOnce()>>>,
-    /// The tasks that can be cancelled, and where they are, in this execution.
+    /// The tasks that can be cancelled in this execution.
     cancellable: RefCell<Vec<usize>>,
     plan: Vec<usize>,
 }
@@ -159,14 +160,14 @@ impl Model {
         self.task(name, Role::Task, future);
     }
 
-    /// Spawns a task that may wait for ever: one that serves the others.
+    /// Spawns a task that may wait for ever, such as one that serves the others.
     pub fn spawn_background(&self, name: &str, future: impl Future<Output = ()> + 'static) {
         self.task(name, Role::Background, future);
     }
 
-    /// Spawns a task that is also dropped at each of its suspension points: where it is
-    /// pending, before anything that comes afterwards, or after it was woken and before it
-    /// is polled again.
+    /// Spawns a task that is also dropped at each of its suspension points: when it is
+    /// pending, before any further step, and after it was woken, before it is polled
+    /// again.
     pub fn spawn_cancellable(&self, name: &str, future: impl Future<Output = ()> + 'static) {
         let task = self.task(name, Role::Task, future);
         let mut cancellable = self.cancellable.borrow_mut();
@@ -182,8 +183,8 @@ impl Model {
         })
     }
 
-    /// Starts a thread, which may block on primitives, by `blocking_lock` and the like or by
-    /// `block_on`. It must end in every execution.
+    /// Starts a thread. It may block on primitives, by `blocking_lock` and the like or
+    /// by `block_on`. It must end in every execution.
     pub fn thread(&self, name: &str, body: impl FnOnce() + 'static) {
         world(|world| {
             let job = thread_job(world.processes(), Box::new(body));
@@ -191,26 +192,29 @@ impl Model {
         });
     }
 
-    /// Does something at the end of each execution, when all tasks have ended: asserts what
-    /// must hold then.
+    /// Runs a check at the end of each execution, when all tasks have ended. The check
+    /// asserts what must hold then.
     pub fn at_end(&self, check: impl FnOnce() + 'static) {
         self.at_end.borrow_mut().push(Box::new(check));
     }
 
-    /// What tasks spawn other tasks with: an [`Executor`](reveille_executor::Executor).
+    /// Returns an [`Executor`](reveille_executor::Executor), with which tasks spawn
+    /// other tasks.
     #[must_use]
     pub fn handle(&self) -> Handle {
         Handle { _private: () }
     }
 
-    /// Says how something is called in reports: a primitive, or what has it inside.
+    /// Sets the name of a primitive in reports. `thing` may also be a value that
+    /// contains the primitive.
     pub fn name<T: ?Sized>(&self, thing: &T, name: &str) {
         let start = std::ptr::from_ref(thing).addr();
         world(|world| world.name(start..start + std::mem::size_of_val(thing), name));
     }
 
-    /// A state that at least one execution must reach. If none does, the model fails and
-    /// names it: a model that never gets to what it is there for shows nothing.
+    /// Declares a state that at least one execution must reach. If none does, the model
+    /// fails and names the state: a model that never reaches what it is written for
+    /// shows nothing.
     pub fn sometimes(&self, what: &str) -> Sometimes {
         let known = self.known_marks.iter().find(|(name, _)| name == what);
         let mark = match known {
@@ -223,33 +227,37 @@ impl Model {
         mark
     }
 
-    /// Wakes each task so often besides, at every moment, for no reason: a wake is a hint.
+    /// Wakes each task `times` more times for no reason, at every possible moment. A
+    /// wake is a hint, so a task must tolerate this.
     pub fn spurious(&self, times: usize) {
         self.configure(|config| config.spurious = times);
     }
 
-    /// Runs so many executions, drawn: half of them with each choice at random, half by
-    /// priorities (PCT). For what is too large; the verdict is `sampled`.
+    /// Draws this many executions instead of exploring all: half of them with each
+    /// choice at random, half by priorities (PCT). This is for models that are too
+    /// large. The verdict is `sampled`.
     pub fn sampled(&self, executions: u64) {
         self.configure(|config| config.sampled = Some(executions));
     }
 
-    /// Leaves out executions with more preemptions: changes to another task where the one
-    /// that runs could go on. The verdict is `bounded`.
+    /// Leaves out executions with more preemptions than `most`. A preemption is a
+    /// change to another task while the one that runs could go on. The verdict is
+    /// `bounded`.
     pub fn preemptions(&self, most: usize) {
         self.configure(|config| config.preemptions = Some(most));
     }
 
-    /// Runs every order of steps, also those that differ by an exchange of steps on
-    /// different primitives. For code whose tasks share something that is no primitive of
-    /// `reveille`: atomics, cells, a `std::sync::Mutex`. The model does not see these, and
-    /// otherwise takes an exchange of steps that use them for no difference.
+    /// Runs every order of steps, also orders that differ only by an exchange of steps
+    /// on different primitives. This is for code whose tasks share something that is no
+    /// primitive of `reveille`: atomics, cells, a `std::sync::Mutex`. The model does
+    /// not see these, and otherwise assumes that exchanging two steps that use them
+    /// makes no difference.
     pub fn every_order(&self) {
         self.configure(|config| config.every_order = true);
     }
 
-    /// Ends after so many executions: 1,000,000 if nothing is said. If there are more, the
-    /// verdict is `bounded`.
+    /// Ends after this many executions. The default is 1,000,000. If there are more,
+    /// the verdict is `bounded`.
     pub fn at_most(&self, executions: u64) {
         self.configure(|config| config.executions = Some(executions));
     }
@@ -266,13 +274,14 @@ impl Model {
     }
 }
 
-/// How many executions of a model are run if it does not say.
+/// How many executions of a model are run by default.
 const MOST_EXECUTIONS: u64 = 1_000_000;
 
-/// How many are run in the search for the same failure with fewer preemptions.
+/// How many executions are run in the search for the same failure with fewer
+/// preemptions.
 const MOST_SHRINKING: u64 = 20_000;
 
-/// A model, on its way.
+/// The exploration of a model.
 struct Exploration<'a> {
     set_up: &'a dyn Fn(&Model),
     config: Config,
@@ -280,7 +289,7 @@ struct Exploration<'a> {
     report: ModelReport,
     progress: Arc<Progress>,
     choices: Vec<u8>,
-    /// How many tasks can be cancelled.
+    /// The tasks that can be cancelled.
     cancellable: Vec<usize>,
 }
 
@@ -307,7 +316,7 @@ impl<'a> Exploration<'a> {
         }
     }
 
-    /// One execution, in which tasks are cancelled as planned.
+    /// Runs one execution, in which tasks are cancelled as planned.
     fn run(
         &mut self,
         plan: &[usize],
@@ -359,7 +368,8 @@ impl<'a> Exploration<'a> {
 
     fn explore(mut self) -> ModelReport {
         let mut exhausted = true;
-        // The places at which tasks are dropped: at first at none.
+        // The suspension points at which tasks are dropped. The first plan drops no
+        // task.
         let mut plans = VecDeque::from([Vec::new()]);
         while let Some(plan) = plans.pop_front() {
             let (all, most) = self.explore_plan(&plan);
@@ -367,7 +377,7 @@ impl<'a> Exploration<'a> {
             if self.report.failure.is_some() || !all {
                 break;
             }
-            // Each task that comes after those that are cancelled already.
+            // Add each task that comes after those that are already cancelled.
             for (number, &suspensions) in most.iter().enumerate().skip(plan.len()) {
                 for at in 1..=suspensions {
                     let mut next = plan.clone();
@@ -396,7 +406,7 @@ impl<'a> Exploration<'a> {
         self.report
     }
 
-    /// What the model as a whole was to be.
+    /// Returns a failure if the model as a whole did not do what it was expected to.
     fn expectations(&self) -> Option<Failure> {
         let unreached = |(_, mark): &&(String, Sometimes)| !mark.0.load(Ordering::Relaxed);
         if let Some((what, _)) = self.marks.iter().find(unreached) {
@@ -409,16 +419,16 @@ impl<'a> Exploration<'a> {
             Failure::new(
                 Kind::Incomplete,
                 format!(
-                    "the verdict was to be complete, and is {} ({}): make the model smaller, or \
-                     let it run further by `at_most`",
+                    "the verdict is {} ({}), and not complete as expected: make the model \
+                     smaller, or let it run further by `at_most`",
                     self.report.verdict, self.report.bound
                 ),
             )
         })
     }
 
-    /// Runs the executions of a plan; returns whether these were all, and how often each
-    /// task that can be cancelled was suspended at most.
+    /// Runs the executions of a plan. Returns whether all were run, and for each task
+    /// that can be cancelled the greatest number of its suspensions.
     fn explore_plan(&mut self, plan: &[usize]) -> (bool, Vec<usize>) {
         let mut most = Vec::new();
         let mut search = None;
@@ -477,7 +487,7 @@ impl<'a> Exploration<'a> {
                 if drawn == number {
                     return (true, most);
                 }
-                // Half of them by priorities.
+                // The second half is drawn by priorities.
                 if drawn == number / 2 {
                     search = None;
                     continue;
@@ -489,8 +499,8 @@ impl<'a> Exploration<'a> {
         (true, most)
     }
 
-    /// Looks for the same with fewer preemptions, and runs what fails once more for the
-    /// table.
+    /// Searches for the same failure with fewer preemptions, and runs the failing
+    /// execution once more for the table.
     fn fail(&mut self, plan: &[usize], failure: Failure, choices: &[u8]) {
         let mut failing = (failure.kind, choices.to_vec());
         let mut left = MOST_SHRINKING;
@@ -572,7 +582,8 @@ fn search_of(config: &Config, drawn: u64) -> Search {
     }
 }
 
-/// An execution as a word: where tasks are dropped, and who was chosen each time.
+/// Returns an execution as a word: where tasks are dropped, and which process was
+/// chosen at each step.
 fn token(plan: &[usize], choices: &[u8]) -> String {
     let plan: Vec<String> = plan.iter().map(ToString::to_string).collect();
     let digit = |&choice: &u8| char::from_digit(u32::from(choice), 36).unwrap_or('?');

@@ -1,4 +1,4 @@
-//! What a model says: what went wrong, and how far it looked.
+//! The report of a model: what went wrong, and how much was covered.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -10,28 +10,28 @@ use reveille::time::{Duration, Instant};
 
 use crate::subject::verdict::Verdict;
 
-/// What a model finds.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Tasks wait for each other in a circle.
     Deadlock,
-    /// A task waits for what is there, or was: nothing is left that would wake it.
+    /// A task waits although it could go on, and nothing is left that would wake it.
     LostWakeUp,
     /// A task waits, and its waker was dropped without having been called.
     NeverWoken,
     /// A task or a thread has panicked.
     Panic,
-    /// What [`at_end`](super::Model::at_end) checks does not hold.
+    /// A check of [`at_end`](super::Model::at_end) failed.
     AtEnd,
-    /// A waker has outlived everything.
+    /// A waker is still held after everything was dropped.
     Leak,
     /// An execution does not end.
     Livelock,
-    /// The same order of steps does not do the same.
+    /// The same order of steps gave different results.
     NonDeterminism,
     /// A mark of [`sometimes`](super::Model::sometimes) was never reached.
     NeverReached,
-    /// The verdict is not `complete`, and was to be.
+    /// The verdict is not `complete`, although the model expects it.
     Incomplete,
 }
 
@@ -52,15 +52,15 @@ impl fmt::Display for Kind {
     }
 }
 
-/// How a model fails.
+/// The failure of a model.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The kind of failure.
     pub kind: Kind,
-    /// What went wrong: a sentence, and below it who waits for whom.
+    /// What went wrong: a sentence, and below it what each task waits for.
     pub sentence: String,
-    /// What `REVEILLE_REPLAY` is set to to run this execution again; empty if it is not of
-    /// one execution.
+    /// The value of `REVEILLE_REPLAY` that runs this execution again. It is empty if
+    /// the failure is not that of one execution.
     pub token: String,
     pub(crate) names: Vec<String>,
     pub(crate) trace: Vec<Event>,
@@ -77,10 +77,11 @@ impl Failure {
         }
     }
 
-    /// The execution as a table: a column a task, a row an event.
+    /// Returns the execution as a table with a column for each task and a row for each
+    /// event.
     #[must_use]
     pub fn table(&self) -> String {
-        // Who does nothing has no column.
+        // A process that does nothing has no column.
         let acts = |number: usize| self.trace.iter().any(|event| event.process == Some(number));
         let columns: Vec<usize> = (0..self.names.len()).filter(|&n| acts(n)).collect();
         let mut table = Table::new();
@@ -113,7 +114,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Something that happened.
+/// An event of an execution.
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     pub(crate) process: Option<usize>,
@@ -165,7 +166,7 @@ impl What {
                 }
             }
             Self::Took { lock, place } => write!(text, "  took {lock} at {}", short(place)),
-            Self::Wakes(who) => write!(text, "  WAKE {who}"),
+            Self::Wakes(task) => write!(text, "  WAKE {task}"),
             Self::Time(now) => {
                 let day = Duration::from_secs(86_400);
                 write!(
@@ -180,7 +181,7 @@ impl What {
     }
 }
 
-/// A place by its file alone: rows are narrow.
+/// Formats a location without its folder, since rows are narrow.
 fn short(place: &Location<'_>) -> String {
     let file = place.file().rsplit(['/', '\\']).next().unwrap_or_default();
     format!("{file}:{}", place.line())
@@ -191,21 +192,21 @@ fn short(place: &Location<'_>) -> String {
 pub struct ModelReport {
     /// How much was covered.
     pub verdict: Verdict,
-    /// Within which bound.
+    /// The bound within which it was covered.
     pub bound: String,
     /// How many executions were run.
     pub executions: u64,
     /// How many of them were equivalent to an earlier one.
     pub repeated: u64,
-    /// In how many something waited.
+    /// The number of executions in which a task waited.
     pub waited: u64,
-    /// In how many time passed.
+    /// The number of executions in which time passed.
     pub time_passed: u64,
-    /// In how many a task was dropped while it waited.
+    /// The number of executions in which a task was dropped while it waited.
     pub cancelled: u64,
-    /// How long it took.
+    /// How long the exploration took.
     pub time: std::time::Duration,
-    /// What went wrong.
+    /// What went wrong, if anything did.
     pub failure: Option<Failure>,
 }
 

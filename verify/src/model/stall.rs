@@ -1,4 +1,5 @@
-//! A look at a model from beside: it names a task that blocks the thread of the model.
+//! Watches a model from another thread, and names a task that blocks the thread of the
+//! model.
 //!
 //! ```text
 //!   a step ──▶ the next step ──a period without one──▶ the task is named, once
@@ -11,7 +12,7 @@ use std::time::Duration;
 /// How long a step may take.
 const PERIOD: Duration = Duration::from_secs(5);
 
-/// How far a model has come.
+/// The progress of a model.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     steps: AtomicU64,
@@ -22,13 +23,13 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A step of a process begins.
+    /// Records that a step of a process begins.
     pub(crate) fn step(&self, process: usize) {
         self.running.store(process, Ordering::Relaxed);
         self.steps.fetch_add(1, Ordering::Release);
     }
 
-    /// The processes have these names, which are those of the first execution.
+    /// Sets the names of the processes. The names of the first execution are kept.
     pub(crate) fn name(&self, names: impl FnOnce() -> Vec<String>) {
         let mut known = lock(&self.names);
         if known.is_empty() {
@@ -36,7 +37,7 @@ impl Progress {
         }
     }
 
-    /// The process that runs.
+    /// Returns the name of the process that runs.
     fn current(&self) -> String {
         let names = lock(&self.names);
         let name = names.get(self.running.load(Ordering::Relaxed));
@@ -48,7 +49,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poison| poison.into_inner())
 }
 
-/// Watches for as long as it lives.
+/// Watches a model until it is dropped.
 pub(crate) struct Stall(Arc<Progress>);
 
 impl Stall {

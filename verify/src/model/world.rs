@@ -7,12 +7,13 @@
 //!              └─ready, returned──▶ done
 //! ```
 //!
-//! A *process* is a task or a thread of the model, on a fiber; or the clock, which goes on
-//! to the next deadline; or what wakes a task for no reason. The search is asked only when
-//! each of them is poised, waits or is done. A wake that comes before the poll has entered
-//! its first section merges with the one that led to it.
+//! A *process* is a task or a thread of the model, on a fiber. The clock is a process
+//! that moves on to the next deadline. So is a source of spurious wakes of a task. The
+//! search is asked only when each process is poised, waits or is done. A wake that
+//! comes before the poll has entered its first section merges with the one that led to
+//! the poll.
 //!
-//! Everything stands in a thread-local, which [`Watch`] finds: the primitives know of no
+//! The world is in a thread-local, where [`Watch`] finds it. The primitives know of no
 //! model.
 
 use std::any::Any;
@@ -43,16 +44,16 @@ struct Access {
     passage: Passage,
 }
 
-/// What a process is.
+/// The kind of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Task,
     /// A task that may wait for ever.
     Background,
     Thread,
-    /// Time passes.
+    /// Moves time on.
     Clock,
-    /// Wakes a task that often for no reason.
+    /// Wakes a task `left` more times, for no reason.
     Spurious {
         task: usize,
         left: usize,
@@ -62,31 +63,32 @@ pub(crate) enum Role {
 struct Process {
     name: String,
     role: Role,
-    /// What it runs, before it has begun.
+    /// What it runs, if it has not begun.
     job: Option<Job>,
     poised: Option<Access>,
-    /// On which of its sleeps it waits.
+    /// The sleep on which it waits.
     waiting: Option<usize>,
-    /// The waker of the task, and then one for each time that it blocks its thread.
+    /// Whether each sleep was ended by a wake. The first is that of the task's waker,
+    /// and each time the thread blocks adds one.
     sleeps: Vec<bool>,
-    /// It goes on for a wake of that sleep, and has not entered a section since.
+    /// The sleep whose wake it resumes for, if it has not entered a section since.
     starting: Option<usize>,
-    /// It has woken itself, and lets others go first.
+    /// Whether it has woken itself, and lets others go first.
     yielded: bool,
     done: bool,
-    /// It was made by another process, and has not run.
+    /// Whether it was created by another process, and has not run.
     newborn: bool,
     cancelled: bool,
     /// How often it has been suspended at an `await`.
     suspensions: usize,
     /// The suspension at which it is to be dropped.
     cancel_at: Option<usize>,
-    /// The last lock that it had a section on, and the place of the call that queued it.
+    /// The last lock on which it had a section, and where the call that queued it is.
     last: Option<(usize, Option<&'static Location<'static>>)>,
     waker: Weak<TaskHooks>,
 }
 
-/// What a process has taken of a primitive, and where.
+/// What a process has taken from a primitive, and where.
 struct Taken {
     primitive: usize,
     lock: usize,
@@ -94,25 +96,25 @@ struct Taken {
     place: &'static Location<'static>,
 }
 
-/// One execution.
+/// The state of one execution.
 pub(crate) struct World {
     epoch: u64,
     processes: Vec<Process>,
     running: Option<usize>,
-    /// The process that runs is one without a fiber.
+    /// Whether the process that runs has no fiber.
     bare: bool,
-    /// The addresses of locks, by the order in which they were met; none for those that
-    /// are gone.
+    /// The addresses of locks, in the order in which they were met. It is `None` for a
+    /// lock that has been dropped.
     locks: Vec<Option<usize>>,
-    /// Where things with names stand.
+    /// The addresses of things with names.
     names: Vec<(std::ops::Range<usize>, String)>,
-    /// The names of locks that have been seen to stand in one.
+    /// For each lock, the name of the thing that contains it.
     named: Vec<Option<String>>,
     held: Vec<(usize, usize)>,
     taken: Vec<Taken>,
     touches: Touches,
     torn: bool,
-    /// Each poll begins with a choice of its own.
+    /// Whether each poll begins with a choice of its own.
     every_order: bool,
     clock: VirtualClock,
     choices: Vec<u8>,
@@ -121,7 +123,7 @@ pub(crate) struct World {
     pub(crate) seen: Seen,
 }
 
-/// What an execution was like.
+/// What happened in an execution.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) waited: bool,
@@ -133,19 +135,19 @@ thread_local! {
     static WORLD: RefCell<Option<World>> = const { RefCell::new(None) };
 }
 
-/// How many executions there have been in the process: wakers of others do nothing.
+/// The number of executions so far. A waker of an earlier execution does nothing.
 static EPOCHS: AtomicU64 = AtomicU64::new(0);
 
-/// A waker of a model was called on a thread that is not the model's.
+/// Whether a waker of a model was called on a thread that the model does not run.
 static ELSEWHERE: AtomicBool = AtomicBool::new(false);
 
-/// Does something with the world of this thread.
+/// Calls `f` with the world of this thread.
 ///
 /// # Panics
 ///
-/// Panics if no model runs on it.
+/// Panics if no model runs on this thread.
 pub(crate) fn world<R>(f: impl FnOnce(&mut World) -> R) -> R {
-    try_world(f).expect("this is for code that a model runs, on the thread of the model")
+    try_world(f).expect("no model runs on this thread: only code that a model runs can use it")
 }
 
 fn try_world<R>(f: impl FnOnce(&mut World) -> R) -> Option<R> {
@@ -169,7 +171,7 @@ impl World {
         }
     }
 
-    /// The lock at an address.
+    /// Returns the number of the lock at an address.
     fn lock(&mut self, address: usize) -> usize {
         if let Some(known) = self.locks.iter().rposition(|&lock| lock == Some(address)) {
             return known;
@@ -183,7 +185,7 @@ impl World {
         self.locks.len() - 1
     }
 
-    /// A lock, for people.
+    /// Formats a lock for people.
     fn lock_name(&self, lock: usize) -> String {
         match &self.named[lock] {
             Some(name) => format!("`{name}`"),
@@ -201,7 +203,7 @@ impl World {
         }
     }
 
-    /// The number of a sleep among those of all processes.
+    /// Returns the number of a sleep among those of all processes.
     fn sleep(process: usize, sleep: usize) -> usize {
         sleep * MOST + process
     }
@@ -219,7 +221,7 @@ impl World {
         woken.yielded = by == Some(process) && sleep == 0;
     }
 
-    /// A new process, which runs a job that marks its end.
+    /// Adds a process. Its job marks its end.
     pub(crate) fn add(&mut self, name: String, role: Role, job: Option<Job>) -> usize {
         let number = self.processes.len();
         assert!(
@@ -255,7 +257,7 @@ impl World {
         self.names.push((range, name.to_owned()));
     }
 
-    /// Has each poll begin with a choice of its own.
+    /// Makes each poll begin with a choice of its own.
     pub(crate) fn every_order(&mut self, every_order: bool) {
         self.every_order = every_order;
     }
@@ -265,7 +267,7 @@ impl World {
         self.wake(process, 0);
     }
 
-    /// A task was dropped instead of polled.
+    /// Records that a task was dropped instead of polled.
     pub(crate) fn aborted(&mut self, process: usize) {
         self.processes[process].cancelled = true;
         self.log(Some(process), |_| What::Aborted);
@@ -279,7 +281,7 @@ impl World {
         self.processes.len()
     }
 
-    /// Those that are still to be made for processes so far.
+    /// Adds spurious wakes of each task so far.
     pub(crate) fn add_spurious(&mut self, often: usize) {
         for task in 0..self.processes.len() {
             if matches!(self.processes[task].role, Role::Task | Role::Background) {
@@ -313,7 +315,7 @@ impl Hooks for TaskHooks {
     fn dropped(&self) {}
 }
 
-/// What the primitives ask before each section.
+/// What the primitives call before each section.
 pub(crate) struct Watch;
 
 impl Watcher for Watch {
@@ -448,7 +450,8 @@ impl Watcher for Watch {
 fn await_choice(running: usize, access: Access) {
     loop {
         let (free, torn) = world(|world| (world.is_free(access.lock), world.torn));
-        // Whoever unwinds goes on: the panic is the thread's, and all fibers are on it.
+        // A process that unwinds goes on: the panic belongs to the thread, and all
+        // fibers run on it.
         let unwinding = std::thread::panicking();
         if torn && !unwinding {
             panic_any(Torn);
@@ -466,7 +469,7 @@ fn await_choice(running: usize, access: Access) {
 
 static WATCH: Watch = Watch;
 
-/// Suspends the process that runs until its sleep is ended.
+/// Suspends the running process until its sleep is ended.
 fn wait(process: usize, sleep: usize) {
     world(|world| {
         if let Some(unused) = world.processes[process].starting.take() {
@@ -482,7 +485,7 @@ fn wait(process: usize, sleep: usize) {
                 this.waiting = Some(sleep);
                 return (false, torn);
             }
-            // It has been suspended, and is to go on.
+            // It has been suspended, and is resumed.
             this.sleeps[sleep] = false;
             this.waiting = None;
             if std::mem::take(&mut this.yielded) || every_order {
@@ -502,7 +505,7 @@ fn wait(process: usize, sleep: usize) {
     }
 }
 
-/// What a task runs on its fiber.
+/// Returns the job of a task, which runs on a fiber.
 pub(crate) fn task_job(process: usize, future: Pin<Box<dyn Future<Output = ()>>>) -> Job {
     Box::new(move || {
         let ended = catch_unwind(AssertUnwindSafe(|| run_task(process, future)));
@@ -510,7 +513,7 @@ pub(crate) fn task_job(process: usize, future: Pin<Box<dyn Future<Output = ()>>>
     })
 }
 
-/// What a thread runs on its fiber.
+/// Returns the job of a thread, which runs on a fiber.
 pub(crate) fn thread_job(process: usize, body: Box<dyn FnOnce()>) -> Job {
     Box::new(move || {
         let ended = catch_unwind(AssertUnwindSafe(body));
@@ -579,7 +582,7 @@ fn end(process: usize, ended: Result<(), Box<dyn Any + Send>>) {
 /// The most steps of an execution.
 const MOST_STEPS: usize = 10_000;
 
-/// What came of an execution.
+/// The result of an execution.
 pub(crate) struct Ended {
     pub(crate) failure: Option<Failure>,
     pub(crate) seen: Seen,
@@ -588,9 +591,9 @@ pub(crate) struct Ended {
     pub(crate) suspensions: Vec<usize>,
 }
 
-/// Sets an execution up, runs it as the search says, and looks at how it ended.
+/// Sets up an execution, runs it as the search decides, and checks how it ended.
 ///
-/// `set_up` makes the processes, and returns what is to be done at the end.
+/// `set_up` adds the processes, and returns the checks for the end.
 pub(crate) fn execute(
     traced: bool,
     mut choices: Vec<u8>,
@@ -624,7 +627,7 @@ pub(crate) fn execute(
         failure: None,
         seen: Seen::default(),
     }));
-    assert!(before.is_none(), "a model runs within another: it cannot");
+    assert!(before.is_none(), "a model cannot run within another");
     let watched = watch(Some(&WATCH));
     let result = catch_unwind(AssertUnwindSafe(|| {
         let at_end = set_up();
@@ -670,7 +673,7 @@ pub(crate) fn execute(
         ));
         SearchOf::Recorded(Vec::new())
     });
-    // What has outlived everything.
+    // A waker that is still held is leaked.
     let leaked = processes
         .iter()
         .find(|process| process.waker.strong_count() > 0);
@@ -703,10 +706,10 @@ pub(crate) fn execute(
     (ended, search)
 }
 
-/// Where choices come from.
+/// The source of choices.
 pub(crate) enum SearchOf {
     Search(Search),
-    /// From an execution that is to be run again.
+    /// The choices of an execution that is run again.
     Recorded(Vec<u8>),
 }
 
@@ -742,7 +745,7 @@ impl Running {
                 (&mut *search, timed_before, timed)
                 && current != Some(clock)
             {
-                // What would have been next for the clock is gone: it could have come before.
+                // The next step of the clock is gone, so it could have come before.
                 search.offer(clock);
             }
             timed_before = timed;
@@ -782,7 +785,7 @@ impl Running {
         }
     }
 
-    /// Those that can be chosen, and the clock, if it is one of them.
+    /// Returns the processes that can be chosen, and the clock if it is one of them.
     fn able() -> (u32, Option<usize>) {
         let before = watch(None);
         let deadline = world(|world| world.clock.clone()).timers().next_deadline();
@@ -815,7 +818,8 @@ impl Running {
         })
     }
 
-    /// A step of a process; returns whether another in its place could change something.
+    /// Runs a step of a process. Returns `true` if another step in its place could
+    /// change something.
     fn step(&mut self, chosen: usize) -> bool {
         let (role, changes) = world(|world| {
             world.touches = Touches::NONE;
@@ -883,7 +887,8 @@ impl Running {
         }
     }
 
-    /// Lets those go on that nothing keeps, unless each poll is to begin with a choice.
+    /// Resumes the processes that can run without a choice, unless each poll is to
+    /// begin with one.
     fn settle(&mut self) {
         while let Some(process) = world(|world| {
             let every_order = world.every_order;
@@ -897,7 +902,7 @@ impl Running {
         }
     }
 
-    /// Nothing moves any more: each task must have ended.
+    /// Checks that each task has ended, when nothing moves any more.
     fn look_at_the_end(&self) {
         world(|world| {
             let stuck: Vec<usize> = (0..world.processes.len())
@@ -913,7 +918,7 @@ impl Running {
         });
     }
 
-    /// Unwinds what has not ended.
+    /// Unwinds the processes that have not ended.
     fn tear(&mut self) {
         world(|world| {
             world.torn = true;
@@ -921,7 +926,8 @@ impl Running {
                 process.job = None;
             }
         });
-        // Whoever holds what another unwinds through goes first: a round for each.
+        // A process that holds a lock through which another unwinds goes first, so
+        // there is a round for each.
         for _ in 0..=self.fibers.len() {
             for process in 0..self.fibers.len() {
                 if self.fibers[process].is_some() {
@@ -950,13 +956,13 @@ fn bare(process: usize, step: impl FnOnce()) {
 }
 
 impl World {
-    /// Who waits for whom, where nothing moves any more.
+    /// Explains what each task waits for, when nothing moves any more.
     fn explain(&self, stuck: &[usize]) -> Option<(Kind, String)> {
         if stuck.is_empty() {
             return None;
         }
         let mut lines = Vec::new();
-        // Whom each of them waits for.
+        // The pairs of a process and one that it waits for.
         let mut edges: Vec<(usize, usize)> = Vec::new();
         let mut dropped = false;
         for &number in stuck {
@@ -997,7 +1003,7 @@ impl World {
                     holder.name
                 ));
             }
-            // One share is the task's own.
+            // One reference is the task's own.
             if process.waiting == Some(0) && process.waker.strong_count() <= 1 {
                 dropped = true;
                 lines.push("  its waker is registered nowhere: it was dropped uncalled".to_owned());
@@ -1006,7 +1012,7 @@ impl World {
             }
         }
         let mut reached: Vec<usize> = stuck.to_vec();
-        // Whoever waits for nothing that waits is on no cycle.
+        // A process that waits for no process that waits is not on a cycle.
         loop {
             let len = reached.len();
             let waits = |from: usize, among: &[usize]| {
