@@ -13,6 +13,7 @@
 //! | [`RwLock`] | a lock for many readers or one writer |
 //! | [`Semaphore`] | permits to acquire and release |
 //! | [`Notify`] | wakes tasks at an event, without a value |
+//! | [`CancellationToken`] | a request to stop, which children inherit |
 //! | [`OnceCell`] | a value that is initialized once, by the first task that needs it |
 //! | [`SetOnce`] | a value that is set once, and that tasks wait for: a promise |
 //! | [`time`] | sleeps, timeouts, intervals and delay queues, on any clock |
@@ -71,6 +72,7 @@ pub mod backend;
 pub mod barrier;
 pub mod broadcast;
 mod buffer;
+pub mod cancellation_token;
 pub mod condvar;
 /// The named futures of [`Notify`], as in `tokio::sync::futures`.
 pub mod futures {
@@ -92,12 +94,17 @@ pub mod time;
 pub mod watch;
 
 pub use self::barrier::{Barrier, BarrierWait, BarrierWaitResult};
+pub use self::cancellation_token::{
+    CancellationToken, DropGuard, DropGuardRef, WaitForCancellationFuture,
+    WaitForCancellationFutureOwned,
+};
 pub use self::condvar::Condvar;
 pub use self::mutex::{
     MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard, TryLockError,
 };
 pub use self::notify::{Notified, Notify, OwnedNotified, WaitUntil};
 pub use self::once_cell::{GetOrInit, GetOrTryInit, OnceCell, OnceCellWait, SetError};
+pub use self::raw::RunUntilCancelled;
 pub use self::rwlock::{
     OwnedRwLockMappedWriteGuard, OwnedRwLockReadGuard, OwnedRwLockUpgradableReadGuard,
     OwnedRwLockWriteGuard, RwLock, RwLockMappedWriteGuard, RwLockReadGuard,

@@ -11,7 +11,9 @@ use std::panic::panic_any;
 use std::time::Duration;
 
 use reveille::time::{DelayQueue, Instant, interval, interval_at, sleep};
-use reveille::{Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore, SetOnce, mpsc, oneshot};
+use reveille::{
+    Barrier, CancellationToken, Mutex, Notify, OnceCell, RwLock, Semaphore, SetOnce, mpsc, oneshot,
+};
 use reveille_executor::LocalExecutor;
 use reveille_executor::task::coop::has_budget_remaining;
 use reveille_executor::task::{self, JoinSet};
@@ -78,6 +80,15 @@ fn a_result_that_tokio_lets_go_unused_does_not_warn() {
     rx.sender_strong_count();
     rx.sender_weak_count();
     mpsc::unbounded_channel::<u8>();
+
+    CancellationToken::new();
+    let token = CancellationToken::new();
+    token.child_token();
+    token.is_cancelled();
+    let guard = token.clone().drop_guard();
+    guard.token();
+    guard.disarm();
+    token.drop_guard_ref().disarm();
 
     let now = Instant::now();
     Instant::now();

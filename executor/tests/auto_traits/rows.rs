@@ -6,7 +6,10 @@ use reveille::backend::{Native, Observer, Passage, StdAtomics, StdPark};
 use reveille::protocol::Bits;
 use reveille::raw::Boxed;
 use reveille::{backend, protocol, raw, set_once, time};
-use reveille::{barrier, condvar, mpsc, mutex, notify, once_cell, oneshot, rwlock, semaphore};
+use reveille::{
+    barrier, cancellation_token, condvar, mpsc, mutex, notify, once_cell, oneshot, rwlock,
+    semaphore,
+};
 use reveille_executor::{futures, hyper, local, pool, simulation, task};
 
 use crate::Row;
@@ -296,6 +299,13 @@ fn events() -> Vec<Row> {
         [] notify::Notified<'static>, tokio t::futures::Notified<'static> => everything;
         [] notify::OwnedNotified, tokio t::futures::OwnedNotified => everything;
         [T] notify::WaitUntil<'static, T> => a_closure;
+        [] cancellation_token::CancellationToken => everything;
+        [] cancellation_token::WaitForCancellationFuture<'static> => everything;
+        [] cancellation_token::WaitForCancellationFutureOwned => everything;
+        [] cancellation_token::DropGuard => everything;
+        [] cancellation_token::DropGuardRef<'static> => everything;
+        [T] reveille::raw::RunUntilCancelled<T, cancellation_token::WaitForCancellationFutureOwned>
+            => a_value;
         [] barrier::Barrier, tokio t::Barrier => everything;
         [] barrier::BarrierWait<'static> => everything;
         [] barrier::BarrierWaitResult, tokio t::BarrierWaitResult => everything;

@@ -26,6 +26,7 @@ pub(crate) mod permits;
 #[cfg(feature = "std")]
 mod task;
 mod timeout;
+mod until;
 mod witness;
 
 pub use self::exclusive::Exclusive;
@@ -41,4 +42,5 @@ pub use self::task::{
     local_task, task,
 };
 pub use self::timeout::Timeout;
+pub use self::until::RunUntilCancelled;
 pub use self::witness::Witness;

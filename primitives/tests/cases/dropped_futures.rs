@@ -13,8 +13,8 @@ use std::time::Duration;
 use reveille::backend::Native;
 use reveille::time::{DelayQueue, VirtualClock};
 use reveille::{
-    Barrier, Condvar, Mutex, Notify, OnceCell, OwnedRwLockUpgradableReadGuard, RwLock,
-    RwLockUpgradableReadGuard, Semaphore, SetOnce, broadcast, mpsc, oneshot, watch,
+    Barrier, CancellationToken, Condvar, Mutex, Notify, OnceCell, OwnedRwLockUpgradableReadGuard,
+    RwLock, RwLockUpgradableReadGuard, Semaphore, SetOnce, broadcast, mpsc, oneshot, watch,
 };
 
 use crate::support::probe::Probe;
@@ -52,6 +52,19 @@ const FUTURES: &[(&str, fn())] = &[
     ("barrier::BarrierWait", || {
         let barrier = Barrier::new(2);
         leaves_nothing(barrier.wait());
+    }),
+    ("cancellation_token::WaitForCancellationFuture", || {
+        let token = CancellationToken::new();
+        leaves_nothing(token.cancelled());
+    }),
+    ("cancellation_token::WaitForCancellationFutureOwned", || {
+        let token = CancellationToken::new();
+        leaves_nothing(token.clone().cancelled_owned());
+    }),
+    ("raw::RunUntilCancelled", || {
+        let token = CancellationToken::new();
+        leaves_nothing(token.run_until_cancelled(pending::<()>()));
+        leaves_nothing(token.clone().run_until_cancelled_owned(pending::<()>()));
     }),
     ("oneshot::Closed", || {
         let (mut tx, rx) = oneshot::channel::<u32>();

@@ -32,6 +32,7 @@ macro_rules! specimens {
 specimens! {
     oneshot,
     mpsc,
+    cancellation_token,
     notify,
     mutex,
     condvar,

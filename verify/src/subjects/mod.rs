@@ -33,6 +33,7 @@ subjects! {
     mpsc,
     broadcast,
     watch,
+    cancellation_token,
     notify,
     mutex,
     condvar,
