@@ -210,6 +210,8 @@ const GROUPS: &[Group] = &[
         ),
         ours: &[
             "primitives/src/raw/timeout.rs",
+            "primitives/src/time/clock.rs",
+            "primitives/src/time/current.rs",
             "primitives/src/time/error.rs",
             "primitives/src/time/instant.rs",
             "primitives/src/time/interval.rs",

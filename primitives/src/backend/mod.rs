@@ -37,6 +37,7 @@ mod std_park;
 mod stepped;
 mod traits;
 pub(crate) mod watch;
+mod watcher;
 pub(crate) mod word;
 
 pub use self::hooked::{Hooks, hooked};
@@ -45,16 +46,16 @@ pub use self::local::{Local, LocalLock};
 pub use self::loom::{Loom, LoomAtomicWord, LoomAtomics, LoomCell, LoomLock, LoomPark, LoomWord};
 #[cfg(feature = "std")]
 pub use self::native::{Native, StdAtomics};
-pub use self::observed::{Observed, ObservedLock, Observer, Passage};
+pub use self::observed::{Observed, ObservedLock, Observer};
 #[cfg(feature = "shuttle")]
 pub use self::shuttle::{Shuttle, ShuttleLock, ShuttlePark};
 pub use self::spin::{Spin, SpinAtomics, SpinPark};
 #[cfg(feature = "std")]
 pub use self::std_park::StdPark;
 pub use self::traits::{Backend, BlockingBackend, Cell, Park, RawStateLock, SharedBackend};
-pub use self::watch::Watcher;
 #[cfg(feature = "model")]
 pub use self::watch::watch;
+pub use self::watcher::{Passage, Watcher};
 pub use self::word::{Atomics, Word, WordLock};
 
 /// The backend of a primitive that does not name one: [`Native`] with the feature

@@ -7,7 +7,7 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use super::{Backend, BlockingBackend, Park, RawStateLock, SharedBackend};
+use super::{Backend, BlockingBackend, Park, Passage, RawStateLock, SharedBackend};
 use crate::protocol::Bits;
 
 /// The backend `B`, with an observer `O` of every section.
@@ -48,21 +48,6 @@ pub trait Observer: 'static {
     fn gone(lock: usize) {
         let _ = lock;
     }
-}
-
-/// The kinds of section.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Passage {
-    /// [`RawStateLock::load`]: reads the bits.
-    Load,
-    /// [`RawStateLock::update`]: replaces the bits, or reads them.
-    Update,
-    /// [`RawStateLock::with`]: works on bits and state.
-    With,
-    /// [`RawStateLock::store`]: the sole user sets the bits.
-    Store,
-    /// A section like `With` that changes nothing.
-    Look,
 }
 
 impl<B: Backend, O: Observer> Backend for Observed<B, O> {

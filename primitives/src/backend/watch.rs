@@ -1,5 +1,5 @@
-//! `Watcher`: a checker that is called before each section of
-//! [`Native`](super::Native) on its thread.
+//! The [`Watcher`] of a thread, which is called before each section of
+//! [`Native`](super::Native) on that thread.
 //!
 //! ```text
 //!   section ──no checker on this thread──▶ as without it
@@ -15,51 +15,8 @@
 //! Invariant: the calls for a section come in order, on the thread that runs it, and
 //! `leave` comes even if a panic ends the section.
 
-use core::panic::Location;
-
-use super::{Backend, Passage};
+use super::{Backend, Passage, Watcher};
 use crate::protocol::Bits;
-
-/// A checker of the sections of a thread.
-pub trait Watcher: Send + Sync {
-    /// Called when a section is about to begin. It returns when the section may.
-    fn approach(&self, lock: usize, passage: Passage);
-
-    /// Called when the section has begun.
-    fn enter(&self, lock: usize);
-
-    /// Called when the section is about to end, by a return or a panic.
-    fn leave(&self, lock: usize, passage: Passage, before: Bits, after: Bits);
-
-    /// Called when a lock has been dropped. Another may be created at its address.
-    fn dropped(&self, lock: usize);
-
-    /// Called when a thread is about to block on a parker of its own. Returns the
-    /// number of the parker.
-    fn parker(&self) -> usize;
-
-    /// Blocks until the parker is unparked.
-    fn park(&self, parker: usize);
-
-    /// Lets the current or next [`park`](Self::park) return.
-    fn unpark(&self, parker: usize);
-
-    /// Called in a section that queues the caller, for a call at this location.
-    fn queues(&self, place: &'static Location<'static>) {
-        let _ = place;
-    }
-
-    /// Called when the caller has acquired what it asked the last lock for, by a call
-    /// at this location, of the primitive at this address.
-    fn took(&self, primitive: usize, place: &'static Location<'static>) {
-        let _ = (primitive, place);
-    }
-
-    /// Called when something acquired of a primitive has been released.
-    fn gave(&self, primitive: usize) {
-        let _ = primitive;
-    }
-}
 
 #[cfg(feature = "model")]
 std::thread_local! {

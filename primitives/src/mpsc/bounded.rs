@@ -4,8 +4,6 @@
 
 use alloc::vec::Vec;
 use core::fmt;
-use core::iter::FusedIterator;
-use core::mem;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 #[cfg(feature = "futures-core")]
 use core::pin::Pin;
@@ -16,13 +14,12 @@ use core::time::Duration;
 use crate::backend::{Backend, BlockingBackend, DefaultBackend};
 use crate::protocol::block_on;
 use crate::raw::permits::closed_in;
-use crate::raw::{Refused, Request};
 
 use super::chan::{Chan, Room, Rx, Tx, WeakTx};
 use super::error::{SendError, TryRecvError, TrySendError};
 #[cfg(feature = "std")]
 use super::futures::SendTimeout;
-use super::futures::{Closed, Recv, RecvMany, Reserve, ReserveMany, ReserveOwned, SendFuture};
+use super::futures::{Closed, Recv, RecvMany, SendFuture};
 
 /// Creates a channel that holds so many values at most.
 ///
@@ -124,7 +121,7 @@ impl<T, B: Backend> Sender<T, B> {
     #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub fn send(&self, value: T) -> SendFuture<'_, T, B> {
-        SendFuture::new(self, value)
+        SendFuture::new(self.chan(), value)
     }
 
     /// Sends a value if there is capacity for it and nothing waits for that.
@@ -216,175 +213,6 @@ impl<T, B: Backend> Sender<T, B> {
             Ok(()) => Ok(()),
             Err(TrySendError::Closed(value)) => Err(SendError(value)),
             Err(TrySendError::Full(value)) => block_on::<B, _>(self.send(value)),
-        }
-    }
-
-    /// Reserves capacity for one value, waiting until there is some.
-    ///
-    /// # Errors
-    ///
-    /// [`SendError`] if the receiver has been closed or dropped.
-    ///
-    /// # Cancel safety
-    ///
-    /// A reservation that is dropped loses its place in the queue, and hands on the permit
-    /// that it was granted.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::mpsc;
-    ///
-    /// # reveille_executor::block_on(async {
-    /// let (tx, mut rx) = mpsc::channel(1);
-    /// let permit = tx.reserve().await.unwrap();
-    /// assert!(tx.try_send(1).is_err());
-    /// permit.send(2);
-    /// assert_eq!(rx.recv().await, Some(2));
-    /// # });
-    /// ```
-    #[cfg_attr(feature = "caller-locations", track_caller)]
-    #[inline]
-    pub fn reserve(&self) -> Reserve<'_, T, B> {
-        Reserve::new(self)
-    }
-
-    /// Reserves capacity for so many values, all at once, waiting until there is enough.
-    ///
-    /// # Errors
-    ///
-    /// [`SendError`] if the receiver has been closed or dropped, and if `permits` is above
-    /// the capacity of the channel.
-    ///
-    /// # Cancel safety
-    ///
-    /// As for [`reserve`](Self::reserve).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::mpsc;
-    ///
-    /// # reveille_executor::block_on(async {
-    /// let (tx, mut rx) = mpsc::channel(2);
-    /// for (value, permit) in tx.reserve_many(2).await.unwrap().enumerate() {
-    ///     permit.send(value);
-    /// }
-    /// assert_eq!(rx.recv().await, Some(0));
-    /// assert_eq!(rx.recv().await, Some(1));
-    /// # });
-    /// ```
-    #[cfg_attr(feature = "caller-locations", track_caller)]
-    pub fn reserve_many(&self, permits: usize) -> ReserveMany<'_, T, B> {
-        ReserveMany::new(self, permits)
-    }
-
-    /// Reserves capacity for one value, as [`reserve`](Self::reserve) does, by a permit that
-    /// owns this sender.
-    ///
-    /// # Errors
-    ///
-    /// [`SendError`] if the receiver has been closed or dropped; the sender is dropped then.
-    ///
-    /// # Cancel safety
-    ///
-    /// As for [`reserve`](Self::reserve); the sender is dropped with the future.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::mpsc;
-    ///
-    /// # reveille_executor::block_on(async {
-    /// let (tx, mut rx) = mpsc::channel(1);
-    /// let permit = tx.reserve_owned().await.unwrap();
-    /// let tx = permit.send(1);
-    /// assert_eq!(rx.recv().await, Some(1));
-    /// # drop(tx);
-    /// # });
-    /// ```
-    #[cfg_attr(feature = "caller-locations", track_caller)]
-    pub fn reserve_owned(self) -> ReserveOwned<T, B> {
-        ReserveOwned::new(self)
-    }
-
-    /// Reserves capacity for one value if there is some and nothing waits for it.
-    ///
-    /// # Errors
-    ///
-    /// [`Full`](TrySendError::Full) if there is no capacity,
-    /// [`Closed`](TrySendError::Closed) if the receiver has been closed or dropped.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::mpsc;
-    ///
-    /// let (tx, mut rx) = mpsc::channel(1);
-    /// let permit = tx.try_reserve().unwrap();
-    /// assert!(tx.try_reserve().is_err());
-    /// permit.send(7);
-    /// assert_eq!(rx.try_recv(), Ok(7));
-    /// ```
-    pub fn try_reserve(&self) -> Result<Permit<'_, T, B>, TrySendError<()>> {
-        self.try_take(1).map(|()| Permit::new(self))
-    }
-
-    /// Reserves capacity for so many values if there is enough and nothing waits for it.
-    ///
-    /// # Errors
-    ///
-    /// As for [`try_reserve`](Self::try_reserve). Above the capacity of the channel it is
-    /// [`Full`](TrySendError::Full).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::mpsc;
-    ///
-    /// let (tx, _rx) = mpsc::channel::<u32>(2);
-    /// assert_eq!(tx.try_reserve_many(2).unwrap().len(), 2);
-    /// assert!(tx.try_reserve_many(3).is_err());
-    /// ```
-    pub fn try_reserve_many(
-        &self,
-        permits: usize,
-    ) -> Result<PermitIterator<'_, T, B>, TrySendError<()>> {
-        let reserved = self.try_take(permits);
-        reserved.map(|()| PermitIterator::new(self, permits))
-    }
-
-    /// Reserves capacity for one value, as [`try_reserve`](Self::try_reserve) does, by a
-    /// permit that owns this sender.
-    ///
-    /// # Errors
-    ///
-    /// The sender: [`Full`](TrySendError::Full) or [`Closed`](TrySendError::Closed).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::mpsc;
-    ///
-    /// let (tx, mut rx) = mpsc::channel(1);
-    /// let tx = tx.try_reserve_owned().unwrap().send(7);
-    /// let tx = tx.try_reserve_owned().unwrap_err().into_inner();
-    /// assert_eq!(rx.try_recv(), Ok(7));
-    /// # drop(tx);
-    /// ```
-    pub fn try_reserve_owned(self) -> Result<OwnedPermit<T, B>, TrySendError<Self>> {
-        match self.try_take(1) {
-            Ok(()) => Ok(OwnedPermit::new(self)),
-            Err(error) => Err(error.map(|()| self)),
-        }
-    }
-
-    fn try_take(&self, permits: usize) -> Result<(), TrySendError<()>> {
-        let permits = Request::exactly(permits);
-        match self.chan().permits.try_acquire(permits) {
-            Ok(_) => Ok(()),
-            Err(Refused::Closed) => Err(TrySendError::Closed(())),
-            Err(Refused::TooFew) => Err(TrySendError::Full(())),
         }
     }
 
@@ -932,209 +760,6 @@ impl<T, B: Backend> fmt::Debug for Receiver<T, B> {
             .field("len", &self.len())
             .field("is_closed", &self.is_closed())
             .field("chan", &self.rx.chan)
-            .finish()
-    }
-}
-
-/// Capacity for one value, reserved.
-///
-/// Dropped without having sent, it gives the capacity back.
-#[must_use = "capacity that is not held is given back at once"]
-pub struct Permit<'a, T, B: Backend = DefaultBackend> {
-    sender: &'a Sender<T, B>,
-}
-
-impl<'a, T, B: Backend> Permit<'a, T, B> {
-    #[inline]
-    pub(super) const fn new(sender: &'a Sender<T, B>) -> Self {
-        Self { sender }
-    }
-
-    /// Sends a value.
-    ///
-    /// If the receiver has been dropped, so is the value.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::mpsc;
-    ///
-    /// let (tx, mut rx) = mpsc::channel(1);
-    /// let permit = tx.try_reserve().unwrap();
-    /// rx.close();
-    /// permit.send(7); // reserved before the close
-    /// assert_eq!(rx.try_recv(), Ok(7));
-    /// ```
-    #[inline]
-    pub fn send(self, value: T) {
-        let sender = self.sender;
-        mem::forget(self);
-        sender.chan().send_reserved(value);
-    }
-}
-
-impl<T, B: Backend> Drop for Permit<'_, T, B> {
-    #[inline]
-    fn drop(&mut self) {
-        self.sender.chan().permits.release(1);
-    }
-}
-
-impl<T, B: Backend> fmt::Debug for Permit<'_, T, B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Permit")
-            .field("chan", &self.sender.tx.chan)
-            .finish()
-    }
-}
-
-/// Capacity for several values, reserved: an iterator of [`Permit`]s.
-///
-/// Dropped, it gives back what is left.
-#[must_use = "capacity that is not held is given back at once"]
-pub struct PermitIterator<'a, T, B: Backend = DefaultBackend> {
-    sender: &'a Sender<T, B>,
-    permits: usize,
-}
-
-impl<'a, T, B: Backend> PermitIterator<'a, T, B> {
-    pub(super) const fn new(sender: &'a Sender<T, B>, permits: usize) -> Self {
-        Self { sender, permits }
-    }
-}
-
-impl<'a, T, B: Backend> Iterator for PermitIterator<'a, T, B> {
-    type Item = Permit<'a, T, B>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.permits = self.permits.checked_sub(1)?;
-        Some(Permit::new(self.sender))
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.permits, Some(self.permits))
-    }
-}
-
-impl<T, B: Backend> ExactSizeIterator for PermitIterator<'_, T, B> {}
-impl<T, B: Backend> FusedIterator for PermitIterator<'_, T, B> {}
-
-impl<T, B: Backend> Drop for PermitIterator<'_, T, B> {
-    fn drop(&mut self) {
-        self.sender.chan().permits.release(self.permits);
-    }
-}
-
-impl<T, B: Backend> fmt::Debug for PermitIterator<'_, T, B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PermitIterator")
-            .field("permits", &self.permits)
-            .field("chan", &self.sender.tx.chan)
-            .finish()
-    }
-}
-
-/// Capacity for one value, reserved, with the sender that reserved it.
-///
-/// Dropped without having sent, it gives the capacity back, and drops the sender.
-#[must_use = "capacity that is not held is given back at once"]
-pub struct OwnedPermit<T, B: Backend = DefaultBackend> {
-    /// None once the permit is used or given back.
-    sender: Option<Sender<T, B>>,
-}
-
-impl<T, B: Backend> OwnedPermit<T, B> {
-    pub(super) const fn new(sender: Sender<T, B>) -> Self {
-        Self {
-            sender: Some(sender),
-        }
-    }
-
-    /// Sends a value, as [`Permit::send`] does, and returns the sender.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::mpsc;
-    ///
-    /// let (tx, mut rx) = mpsc::channel(1);
-    /// let tx = tx.try_reserve_owned().unwrap().send(7);
-    /// assert_eq!(rx.try_recv(), Ok(7));
-    /// # drop(tx);
-    /// ```
-    pub fn send(mut self, value: T) -> Sender<T, B> {
-        let sender = self.take();
-        sender.chan().send_reserved(value);
-        sender
-    }
-
-    /// Gives the capacity back and returns the sender.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::mpsc;
-    ///
-    /// let (tx, _rx) = mpsc::channel::<u32>(1);
-    /// let tx = tx.try_reserve_owned().unwrap().release();
-    /// assert_eq!(tx.capacity(), 1);
-    /// ```
-    pub fn release(mut self) -> Sender<T, B> {
-        let sender = self.take();
-        sender.chan().permits.release(1);
-        sender
-    }
-
-    fn take(&mut self) -> Sender<T, B> {
-        self.sender.take().expect("a permit is used once")
-    }
-
-    /// Whether two permits belong to the same channel.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::mpsc;
-    ///
-    /// let (tx, _rx) = mpsc::channel::<u32>(2);
-    /// let first = tx.clone().try_reserve_owned().unwrap();
-    /// let second = tx.try_reserve_owned().unwrap();
-    /// assert!(first.same_channel(&second));
-    /// ```
-    pub fn same_channel(&self, other: &Self) -> bool {
-        let other = other.sender.as_ref();
-        other.is_some_and(|other| self.same_channel_as_sender(other))
-    }
-
-    /// Whether this permit and a sender belong to the same channel.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::mpsc;
-    ///
-    /// let (tx, _rx) = mpsc::channel::<u32>(2);
-    /// let permit = tx.clone().try_reserve_owned().unwrap();
-    /// assert!(permit.same_channel_as_sender(&tx));
-    /// ```
-    pub fn same_channel_as_sender(&self, sender: &Sender<T, B>) -> bool {
-        let own = self.sender.as_ref();
-        own.is_some_and(|own| own.same_channel(sender))
-    }
-}
-
-impl<T, B: Backend> Drop for OwnedPermit<T, B> {
-    fn drop(&mut self) {
-        if let Some(sender) = &self.sender {
-            sender.chan().permits.release(1);
-        }
-    }
-}
-
-impl<T, B: Backend> fmt::Debug for OwnedPermit<T, B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OwnedPermit")
-            .field("sender", &self.sender)
             .finish()
     }
 }

@@ -1,8 +1,7 @@
-//! The futures of the channels.
+//! The futures of the channels that receive and send. Those that reserve are in `permit`.
 //!
 //! ```text
 //!   receive, closed:  created ──poll──▶ waits ──poll──▶ done
-//!   reserve:          created ──poll──▶ waits ──poll──▶ done: the permit is its user's
 //!   send:             created ──poll──▶ waits ──poll──▶ sent ──▶ done
 //! ```
 //!
@@ -28,8 +27,7 @@ use crate::raw::{AcquireState, Request};
 #[cfg(feature = "std")]
 use crate::time::Sleep;
 
-use super::bounded::{OwnedPermit, Permit, PermitIterator, Sender};
-use super::chan::{Chan, Room, Rx};
+use super::chan::{Chan, Rx};
 use super::error::SendError;
 #[cfg(feature = "std")]
 use super::error::SendTimeoutError;
@@ -113,7 +111,7 @@ impl<T, B: Backend> Drop for RecvMany<'_, T, B> {
     }
 }
 
-/// The future of [`Sender::closed`] and
+/// The future of [`Sender::closed`](super::Sender::closed) and
 /// [`UnboundedSender::closed`](super::UnboundedSender::closed).
 ///
 /// Polled again after it was ready, it is ready again.
@@ -157,21 +155,29 @@ impl<T, B: Backend> Drop for Closed<'_, T, B> {
 }
 
 /// A request for permits, until it is ready.
-struct Reserving {
+pub(super) struct Reserving {
     /// None once it is ready, and for more permits than there will ever be.
     request: Option<Request>,
     state: AcquireState,
 }
 
 /// How a reservation ended: none will be given.
-struct Refused;
+pub(super) struct Refused;
 
 impl Reserving {
     #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
-    const fn new(permits: usize) -> Self {
+    pub(super) const fn new(permits: usize) -> Self {
         Self {
             request: Some(Request::exactly(permits)),
+            state: AcquireState::new(),
+        }
+    }
+
+    /// A request that will be refused.
+    pub(super) const fn refused() -> Self {
+        Self {
+            request: None,
             state: AcquireState::new(),
         }
     }
@@ -194,7 +200,7 @@ impl Reserving {
     }
 
     #[inline]
-    fn poll<T, B: Backend>(
+    pub(super) fn poll<T, B: Backend>(
         &mut self,
         chan: &Chan<T, B>,
         cx: &mut Context<'_>,
@@ -212,166 +218,19 @@ impl Reserving {
     }
 
     #[inline]
-    fn cancel<T, B: Backend>(&mut self, chan: &Chan<T, B>) {
+    pub(super) fn cancel<T, B: Backend>(&mut self, chan: &Chan<T, B>) {
         if let Some(request) = self.request.take() {
             self.state.cancel(&request, &chan.permits);
         }
     }
 }
 
-/// The future of [`Sender::reserve`].
-///
-/// Polling it again after it was ready panics.
-#[must_use = "futures do nothing unless polled"]
-pub struct Reserve<'a, T, B: Backend = DefaultBackend> {
-    /// None once it has been ready.
-    sender: Option<&'a Sender<T, B>>,
-    reserving: Reserving,
-}
-
-impl<'a, T, B: Backend> Reserve<'a, T, B> {
-    #[cfg_attr(feature = "caller-locations", track_caller)]
-    #[inline]
-    pub(super) const fn new(sender: &'a Sender<T, B>) -> Self {
-        Self {
-            sender: Some(sender),
-            reserving: Reserving::new(1),
-        }
-    }
-}
-
-impl<'a, T, B: Backend> Future for Reserve<'a, T, B> {
-    type Output = Result<Permit<'a, T, B>, SendError<()>>;
-
-    #[inline]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.get_mut();
-        let sender = this
-            .sender
-            .expect("mpsc::Sender::reserve polled after it was ready");
-        this.reserving.poll(sender.chan(), cx).map(|reserved| {
-            this.sender = None;
-            match reserved {
-                Ok(()) => Ok(Permit::new(sender)),
-                Err(Refused) => Err(SendError(())),
-            }
-        })
-    }
-}
-
-impl<T, B: Backend> Drop for Reserve<'_, T, B> {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(sender) = self.sender {
-            self.reserving.cancel(sender.chan());
-        }
-    }
-}
-
-/// The future of [`Sender::reserve_many`].
-///
-/// Polling it again after it was ready panics.
-#[must_use = "futures do nothing unless polled"]
-pub struct ReserveMany<'a, T, B: Backend = DefaultBackend> {
-    /// None once it has been ready.
-    sender: Option<&'a Sender<T, B>>,
-    permits: usize,
-    reserving: Reserving,
-}
-
-impl<'a, T, B: Backend> ReserveMany<'a, T, B> {
-    #[cfg_attr(feature = "caller-locations", track_caller)]
-    pub(super) fn new(sender: &'a Sender<T, B>, permits: usize) -> Self {
-        let mut reserving = Reserving::new(permits);
-        if permits > sender.most_permits() {
-            reserving.request = None;
-        }
-        Self {
-            sender: Some(sender),
-            permits,
-            reserving,
-        }
-    }
-}
-
-impl<'a, T, B: Backend> Future for ReserveMany<'a, T, B> {
-    type Output = Result<PermitIterator<'a, T, B>, SendError<()>>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.get_mut();
-        let sender = this
-            .sender
-            .expect("mpsc::Sender::reserve_many polled after it was ready");
-        this.reserving.poll(sender.chan(), cx).map(|reserved| {
-            this.sender = None;
-            match reserved {
-                Ok(()) => Ok(PermitIterator::new(sender, this.permits)),
-                Err(Refused) => Err(SendError(())),
-            }
-        })
-    }
-}
-
-impl<T, B: Backend> Drop for ReserveMany<'_, T, B> {
-    fn drop(&mut self) {
-        if let Some(sender) = self.sender {
-            self.reserving.cancel(sender.chan());
-        }
-    }
-}
-
-/// The future of [`Sender::reserve_owned`].
-///
-/// Polling it again after it was ready panics.
-#[must_use = "futures do nothing unless polled"]
-pub struct ReserveOwned<T, B: Backend = DefaultBackend> {
-    /// None once it has been ready.
-    sender: Option<Sender<T, B>>,
-    reserving: Reserving,
-}
-
-impl<T, B: Backend> ReserveOwned<T, B> {
-    #[cfg_attr(feature = "caller-locations", track_caller)]
-    pub(super) const fn new(sender: Sender<T, B>) -> Self {
-        Self {
-            sender: Some(sender),
-            reserving: Reserving::new(1),
-        }
-    }
-}
-
-impl<T, B: Backend> Future for ReserveOwned<T, B> {
-    type Output = Result<OwnedPermit<T, B>, SendError<()>>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.get_mut();
-        let sender = this
-            .sender
-            .as_ref()
-            .expect("mpsc::Sender::reserve_owned polled after it was ready");
-        this.reserving.poll(sender.chan(), cx).map(|reserved| {
-            match (reserved, this.sender.take()) {
-                (Ok(()), Some(sender)) => Ok(OwnedPermit::new(sender)),
-                _ => Err(SendError(())),
-            }
-        })
-    }
-}
-
-impl<T, B: Backend> Drop for ReserveOwned<T, B> {
-    fn drop(&mut self) {
-        if let Some(sender) = &self.sender {
-            self.reserving.cancel(sender.chan());
-        }
-    }
-}
-
-/// The future of [`Sender::send`].
+/// The future of [`Sender::send`](super::Sender::send).
 ///
 /// Polling it again after it was ready panics.
 #[must_use = "futures do nothing unless polled"]
 pub struct SendFuture<'a, T, B: Backend = DefaultBackend> {
-    sender: &'a Sender<T, B>,
+    chan: &'a Chan<T, B>,
     /// None once it is sent, or has come back.
     value: Option<T>,
     stage: Stage,
@@ -389,9 +248,9 @@ enum Stage {
 impl<'a, T, B: Backend> SendFuture<'a, T, B> {
     #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
-    pub(super) const fn new(sender: &'a Sender<T, B>, value: T) -> Self {
+    pub(super) const fn new(chan: &'a Chan<T, B>, value: T) -> Self {
         Self {
-            sender,
+            chan,
             value: Some(value),
             stage: Stage::Created,
             reserving: Reserving::new(1),
@@ -425,7 +284,7 @@ impl<'a, T, B: Backend> SendFuture<'a, T, B> {
     fn first_poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError<T>>> {
         let value = self.take();
         self.stage = Stage::Sent;
-        match self.sender.chan().try_send(value) {
+        match self.chan.try_send(value) {
             Ok(()) => {
                 self.stage = Stage::Done;
                 Poll::Ready(Ok(()))
@@ -448,7 +307,7 @@ impl<'a, T, B: Backend> SendFuture<'a, T, B> {
         found: Bits,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), SendError<T>>> {
-        let chan = self.sender.chan();
+        let chan = self.chan;
         let poll = self.reserving.poll_after(found, chan, cx);
         poll.map(|reserved| {
             let value = self.take();
@@ -498,12 +357,12 @@ impl<T, B: Backend> Drop for SendFuture<'_, T, B> {
     #[inline]
     fn drop(&mut self) {
         if self.stage == Stage::Waits {
-            self.reserving.cancel(self.sender.chan());
+            self.reserving.cancel(self.chan);
         }
     }
 }
 
-/// The future of [`Sender::send_timeout`].
+/// The future of [`Sender::send_timeout`](super::Sender::send_timeout).
 ///
 /// Polling it again after it was ready panics.
 #[cfg(feature = "std")]
@@ -532,7 +391,7 @@ impl<T, B: Backend> Future for SendTimeout<'_, T, B> {
         Pin::new(sleep).poll(cx).map(|()| {
             let value = send.take();
             send.stage = Stage::Done;
-            send.reserving.cancel(send.sender.chan());
+            send.reserving.cancel(send.chan);
             Err(SendTimeoutError::Timeout(value))
         })
     }
@@ -562,25 +421,6 @@ impl<T, B: Backend> fmt::Debug for Closed<'_, T, B> {
     }
 }
 
-impl<T, B: Backend> fmt::Debug for Reserve<'_, T, B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reserve").finish_non_exhaustive()
-    }
-}
-
-impl<T, B: Backend> fmt::Debug for ReserveMany<'_, T, B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut f = f.debug_struct("ReserveMany");
-        f.field("permits", &self.permits).finish_non_exhaustive()
-    }
-}
-
-impl<T, B: Backend> fmt::Debug for ReserveOwned<T, B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReserveOwned").finish_non_exhaustive()
-    }
-}
-
 impl<T, B: Backend> fmt::Debug for SendFuture<'_, T, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut f = f.debug_struct("SendFuture");
@@ -594,15 +434,5 @@ impl<T, B: Backend> fmt::Debug for SendTimeout<'_, T, B> {
         f.debug_struct("SendTimeout")
             .field("send", &self.send)
             .finish_non_exhaustive()
-    }
-}
-
-impl<T, B: Backend> Sender<T, B> {
-    /// How many permits there can be at a time.
-    fn most_permits(&self) -> usize {
-        match self.chan().room {
-            Room::Bounded(permits) => permits.max(1),
-            Room::Unbounded => usize::MAX,
-        }
     }
 }

@@ -54,14 +54,14 @@ mod bounded;
 mod chan;
 pub mod error;
 mod futures;
+mod permit;
 mod unbounded;
 
-pub use self::bounded::{
-    OwnedPermit, Permit, PermitIterator, Receiver, Sender, WeakSender, channel, channel_in,
-};
+pub use self::bounded::{Receiver, Sender, WeakSender, channel, channel_in};
 #[cfg(feature = "std")]
 pub use self::futures::SendTimeout;
-pub use self::futures::{Closed, Recv, RecvMany, Reserve, ReserveMany, ReserveOwned, SendFuture};
+pub use self::futures::{Closed, Recv, RecvMany, SendFuture};
+pub use self::permit::{OwnedPermit, Permit, PermitIterator, Reserve, ReserveMany, ReserveOwned};
 pub use self::unbounded::{
     UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel,
     unbounded_channel_in,

@@ -15,9 +15,9 @@
 //!
 //! *Auto traits.* A mode is a pointer to the value, and is `Send` and `Sync` as the
 //! reference that it stands for. The handle determines what a guard can become. Only
-//! a guard that holds a whole `RwLock` changes its mode, and a handle to an `RwLock`
-//! is `Send` only if the value is `Send` and `Sync`. A guard that has been narrowed
-//! to the [`RawLock`] keeps its mode.
+//! a guard that holds a whole primitive of [`AllModes`] changes its mode, and a handle
+//! to such a primitive is `Send` only if the value is `Send` and `Sync`. A guard that
+//! has been narrowed to the [`RawLock`] keeps its mode.
 
 use alloc::sync::Arc;
 use core::cell::UnsafeCell;
@@ -31,11 +31,10 @@ use core::task::{Context, Poll};
 
 use super::mode::{Exclusive, Mode, Shared, Upgradable};
 use super::{AcquireState, Holder, Holders, Permits, Request, Witness};
+use crate::backend::Backend;
 use crate::backend::DefaultBackend;
-use crate::backend::{Backend, SharedBackend};
 use crate::protocol::Bits;
 use crate::protocol::CallerLocation;
-use crate::{Mutex, RwLock};
 
 /// A value, and the lock that protects it.
 pub(crate) struct Guarded<T: ?Sized, B: Backend> {
@@ -166,42 +165,22 @@ impl<B: Backend> RawLock<B> {
 ///
 /// # Safety
 ///
-/// `guarded` returns the same field of the primitive at each call.
+/// `guarded` returns the same field of the primitive at each call. If `Modes` is
+/// [`AllModes`], the primitive is `Sync` only if its value is `Send` and `Sync`.
 pub(crate) unsafe trait Lock {
     type Value: ?Sized;
     type Backend: Backend;
+    /// [`OnlyExclusive`] or [`AllModes`].
+    type Modes;
 
     fn guarded(&self) -> &Guarded<Self::Value, Self::Backend>;
 }
 
-// SAFETY: it returns the only field.
-unsafe impl<T: ?Sized, B: Backend> Lock for Mutex<T, B> {
-    type Value = T;
-    type Backend = B;
+/// Marks a primitive that is held in exclusive mode only.
+pub(crate) enum OnlyExclusive {}
 
-    #[inline]
-    fn guarded(&self) -> &Guarded<T, B> {
-        &self.guarded
-    }
-}
-
-// SAFETY: it returns the only field.
-unsafe impl<T: ?Sized, B: Backend> Lock for RwLock<T, B> {
-    type Value = T;
-    type Backend = B;
-
-    #[inline]
-    fn guarded(&self) -> &Guarded<T, B> {
-        &self.guarded
-    }
-}
-
-// SAFETY: threads that share the mutex reach the value one at a time, since a mutex
-// is held in exclusive mode only. The lock is `Sync`, by its parts.
-unsafe impl<T: ?Sized + Send, B: SharedBackend> Sync for Mutex<T, B> {}
-// SAFETY: threads that share the lock reach the value by `&mut` one at a time, or by
-// `&` several at a time. The lock is `Sync`, by its parts.
-unsafe impl<T: ?Sized + Send + Sync, B: SharedBackend> Sync for RwLock<T, B> {}
+/// Marks a primitive that can be held in every mode.
+pub(crate) enum AllModes {}
 
 /// How a guard refers to the lock that it holds, and to the value: by a borrow or by
 /// an `Arc`.
@@ -263,7 +242,7 @@ impl<H: Handle, M: Mode> Guard<H, M> {
     /// # Safety
     ///
     /// The permits of the mode have been acquired of this lock, for this guard. If
-    /// the primitive is not an `RwLock`, the mode is exclusive.
+    /// the primitive is not one of [`AllModes`], the mode is exclusive.
     #[inline]
     unsafe fn new<K>(handle: H, location: CallerLocation) -> Self
     where
@@ -326,11 +305,11 @@ impl<'a, K: Lock + ?Sized, M: Mode> Guard<&'a K, M> {
     }
 }
 
-impl<'a, T: ?Sized, B: Backend, M: Mode> From<Guard<&'a RwLock<T, B>, M>>
-    for Guard<&'a RawLock<B>, M>
+impl<'a, K: Lock<Modes = AllModes> + ?Sized, M: Mode> From<Guard<&'a K, M>>
+    for Guard<&'a RawLock<K::Backend>, M>
 {
     #[inline]
-    fn from(guard: Guard<&'a RwLock<T, B>, M>) -> Self {
+    fn from(guard: Guard<&'a K, M>) -> Self {
         guard.narrow()
     }
 }
@@ -350,36 +329,39 @@ where
     }
 }
 
-impl<H, T: ?Sized, B: Backend> Guard<H, Shared<T>>
+impl<H, K> Guard<H, Shared<K::Value>>
 where
-    H: Handle + Deref<Target = RwLock<T, B>>,
+    H: Handle + Deref<Target = K>,
+    K: Lock<Modes = AllModes> + ?Sized,
 {
     /// Acquires the lock in shared mode, if its permit is free.
     #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub(crate) fn try_shared(handle: H) -> Option<Self> {
-        let taken = handle.raw().try_acquire::<Shared<T>>();
-        // SAFETY: the permit has just been acquired, of an `RwLock`.
+        let taken = handle.raw().try_acquire::<Shared<K::Value>>();
+        // SAFETY: the permit has just been acquired, of a primitive of all modes.
         taken.then(|| unsafe { Self::new(handle, CallerLocation::capture()) })
     }
 }
 
-impl<H, T: ?Sized, B: Backend> Guard<H, Upgradable<T>>
+impl<H, K> Guard<H, Upgradable<K::Value>>
 where
-    H: Handle + Deref<Target = RwLock<T, B>>,
+    H: Handle + Deref<Target = K>,
+    K: Lock<Modes = AllModes> + ?Sized,
 {
     /// Acquires the lock in upgradable mode, if its permits are free.
     #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub(crate) fn try_upgradable(handle: H) -> Option<Self> {
-        let taken = handle.raw().try_acquire::<Upgradable<T>>();
-        // SAFETY: the permits have just been acquired, of an `RwLock`.
+        let taken = handle.raw().try_acquire::<Upgradable<K::Value>>();
+        // SAFETY: the permits have just been acquired, of a primitive of all
+        // modes.
         taken.then(|| unsafe { Self::new(handle, CallerLocation::capture()) })
     }
 
     /// Upgrades to exclusive mode if there is no other holder. It goes before all
     /// waiters.
-    pub(crate) fn try_upgrade(self) -> Result<Guard<H, Exclusive<T>>, Self> {
+    pub(crate) fn try_upgrade(self) -> Result<Guard<H, Exclusive<K::Value>>, Self> {
         let lock = self.handle.raw();
         match lock.permits.try_acquire_priority(lock.rest()) {
             // SAFETY: the rest of the permits has been acquired for this guard.
@@ -389,7 +371,7 @@ where
     }
 
     /// Downgrades to shared mode.
-    pub(crate) fn downgrade(self) -> Guard<H, Shared<T>> {
+    pub(crate) fn downgrade(self) -> Guard<H, Shared<K::Value>> {
         let shared = Shared::new(self.mode.value());
         self.downgrade_to(shared)
     }
@@ -408,25 +390,29 @@ impl<H: Handle, V: ?Sized> Guard<H, Upgradable<V>> {
     }
 }
 
-/// What an exclusive guard of a whole `RwLock` can become.
-impl<H, T: ?Sized, B: Backend> Guard<H, Exclusive<T>>
+/// What an exclusive guard of a whole primitive can become.
+impl<H, K> Guard<H, Exclusive<K::Value>>
 where
-    H: Handle + Deref<Target = RwLock<T, B>>,
+    H: Handle + Deref<Target = K>,
+    K: Lock<Modes = AllModes> + ?Sized,
 {
     /// Downgrades to shared mode.
-    pub(crate) fn downgrade(self) -> Guard<H, Shared<T>> {
+    pub(crate) fn downgrade(self) -> Guard<H, Shared<K::Value>> {
         let shared = Shared::new(self.mode.value());
         self.downgrade_to(shared)
     }
 
     /// Downgrades to upgradable mode.
-    pub(crate) fn downgrade_to_upgradable(self) -> Guard<H, Upgradable<T>> {
+    pub(crate) fn downgrade_to_upgradable(self) -> Guard<H, Upgradable<K::Value>> {
         let upgradable = Upgradable::new(self.mode.value());
         self.downgrade_to(upgradable)
     }
 
     /// Downgrades to shared mode, over a part of the value.
-    pub(crate) fn downgrade_map<W: ?Sized>(self, f: impl FnOnce(&T) -> &W) -> Guard<H, Shared<W>> {
+    pub(crate) fn downgrade_map<W: ?Sized>(
+        self,
+        f: impl FnOnce(&K::Value) -> &W,
+    ) -> Guard<H, Shared<W>> {
         let shared = Shared::new(NonNull::from(f(&self)));
         self.downgrade_to(shared)
     }
@@ -434,7 +420,7 @@ where
     /// Downgrades to shared mode, over a part of the value, if `f` returns one.
     pub(crate) fn try_downgrade_map<W: ?Sized>(
         self,
-        f: impl FnOnce(&T) -> Option<&W>,
+        f: impl FnOnce(&K::Value) -> Option<&W>,
     ) -> Result<Guard<H, Shared<W>>, Self> {
         match f(&self).map(NonNull::from) {
             Some(part) => Ok(self.downgrade_to(Shared::new(part))),
@@ -544,9 +530,10 @@ where
     }
 }
 
-impl<H, T: ?Sized, B: Backend> AcquireGuard<H, Shared<T>>
+impl<H, K> AcquireGuard<H, Shared<K::Value>>
 where
-    H: Handle + Deref<Target = RwLock<T, B>>,
+    H: Handle + Deref<Target = K>,
+    K: Lock<Modes = AllModes> + ?Sized,
 {
     /// Creates a waiter for shared mode.
     #[cfg_attr(feature = "caller-locations", track_caller)]
@@ -556,9 +543,10 @@ where
     }
 }
 
-impl<H, T: ?Sized, B: Backend> AcquireGuard<H, Upgradable<T>>
+impl<H, K> AcquireGuard<H, Upgradable<K::Value>>
 where
-    H: Handle + Deref<Target = RwLock<T, B>>,
+    H: Handle + Deref<Target = K>,
+    K: Lock<Modes = AllModes> + ?Sized,
 {
     /// Creates a waiter for upgradable mode.
     #[cfg_attr(feature = "caller-locations", track_caller)]
@@ -663,12 +651,13 @@ pub(crate) struct UpgradeGuard<H: Handle, V: ?Sized> {
     acquire: AcquireState,
 }
 
-impl<H, T: ?Sized, B: Backend> UpgradeGuard<H, T>
+impl<H, K> UpgradeGuard<H, K::Value>
 where
-    H: Handle + Deref<Target = RwLock<T, B>>,
+    H: Handle + Deref<Target = K>,
+    K: Lock<Modes = AllModes> + ?Sized,
 {
     #[cfg_attr(feature = "caller-locations", track_caller)]
-    pub(crate) const fn new(guard: Guard<H, Upgradable<T>>) -> Self {
+    pub(crate) const fn new(guard: Guard<H, Upgradable<K::Value>>) -> Self {
         Self {
             guard: Some(guard),
             acquire: AcquireState::with_priority(),

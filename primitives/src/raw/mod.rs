@@ -20,6 +20,7 @@ mod exclusive;
 mod guard;
 mod handoff;
 mod holders;
+mod locks;
 pub(crate) mod mode;
 mod once_slot;
 pub(crate) mod permits;

@@ -78,6 +78,44 @@ impl Clock for RealClock {
     }
 }
 
+#[cfg(feature = "std")]
+impl Instant {
+    /// Converts an instant of `std` to one of the real clock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::Instant;
+    ///
+    /// let now = std::time::Instant::now();
+    /// assert_eq!(Instant::from_std(now).into_std(), now);
+    /// ```
+    pub fn from_std(instant: std::time::Instant) -> Self {
+        from_std(instant)
+    }
+
+    /// Converts an instant of the real clock to one of `std`. An instant that `std`
+    /// cannot express, which must be one of another clock, becomes the nearest that is
+    /// known.
+    pub fn into_std(self) -> std::time::Instant {
+        into_std(self)
+    }
+}
+
+#[cfg(feature = "std")]
+impl From<std::time::Instant> for Instant {
+    fn from(instant: std::time::Instant) -> Self {
+        Self::from_std(instant)
+    }
+}
+
+#[cfg(feature = "std")]
+impl From<Instant> for std::time::Instant {
+    fn from(instant: Instant) -> Self {
+        instant.into_std()
+    }
+}
+
 /// The instant of `std` that is `BEFORE` after the origin.
 #[cfg(feature = "std")]
 static ANCHOR: OnceLock<std::time::Instant> = OnceLock::new();
@@ -92,7 +130,7 @@ fn anchor() -> std::time::Instant {
 
 #[cfg(feature = "std")]
 #[inline]
-pub(super) fn from_std(instant: std::time::Instant) -> Instant {
+fn from_std(instant: std::time::Instant) -> Instant {
     let anchor = anchor();
     match instant.checked_duration_since(anchor) {
         Some(after) => BEFORE + after,
@@ -101,7 +139,7 @@ pub(super) fn from_std(instant: std::time::Instant) -> Instant {
 }
 
 #[cfg(feature = "std")]
-pub(super) fn into_std(instant: Instant) -> std::time::Instant {
+fn into_std(instant: Instant) -> std::time::Instant {
     let anchor = anchor();
     let (after, before): (Duration, Duration) = (instant - BEFORE, BEFORE - instant);
     let std = match before.is_zero() {

@@ -14,10 +14,11 @@
 use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
+use core::time::Duration;
 use std::cell::RefCell;
 use std::thread_local;
 
-use super::Timers;
+use super::{Instant, Timers};
 
 /// The timers with a live guard, in the order in which they were entered.
 struct Stack {
@@ -110,6 +111,28 @@ impl Timers {
             number: number.ok(),
             on_its_thread: PhantomData,
         }
+    }
+}
+
+impl Instant {
+    /// Returns the time that has passed since this instant, by the timers that are
+    /// [current](super::Timers::current).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::time::{Duration, Instant};
+    ///
+    /// assert!(Instant::now().elapsed() < Duration::from_secs(60));
+    /// ```
+    pub fn elapsed(&self) -> Duration {
+        Self::now() - *self
+    }
+
+    /// Returns the current time, by the timers that are
+    /// [current](super::Timers::current).
+    pub fn now() -> Self {
+        with(Timers::now)
     }
 }
 

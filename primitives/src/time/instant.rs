@@ -1,4 +1,6 @@
 //! `Instant`: a point in time of a clock.
+//!
+//! `Instant::now` is in `current`, and conversions from and to `std` are in `clock`.
 
 #![forbid(unsafe_code)]
 
@@ -75,51 +77,6 @@ impl Instant {
 
     pub(super) const fn nanos(self) -> u64 {
         self.0
-    }
-
-    /// Returns the time that has passed since this instant, by the timers that are
-    /// [current](super::Timers::current).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::time::{Duration, Instant};
-    ///
-    /// assert!(Instant::now().elapsed() < Duration::from_secs(60));
-    /// ```
-    #[cfg(feature = "std")]
-    pub fn elapsed(&self) -> Duration {
-        Self::now() - *self
-    }
-
-    /// Returns the current time, by the timers that are
-    /// [current](super::Timers::current).
-    #[cfg(feature = "std")]
-    pub fn now() -> Self {
-        super::current::with(super::Timers::now)
-    }
-
-    /// Converts an instant of `std` to one of the real clock.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reveille::time::Instant;
-    ///
-    /// let now = std::time::Instant::now();
-    /// assert_eq!(Instant::from_std(now).into_std(), now);
-    /// ```
-    #[cfg(feature = "std")]
-    pub fn from_std(instant: std::time::Instant) -> Self {
-        super::clock::from_std(instant)
-    }
-
-    /// Converts an instant of the real clock to one of `std`. An instant that `std`
-    /// cannot express, which must be one of another clock, becomes the nearest that is
-    /// known.
-    #[cfg(feature = "std")]
-    pub fn into_std(self) -> std::time::Instant {
-        super::clock::into_std(self)
     }
 
     /// Returns the time that has passed since an earlier instant. Returns zero if
@@ -201,20 +158,6 @@ impl Sub for Instant {
 
     fn sub(self, earlier: Self) -> Duration {
         self.duration_since(earlier)
-    }
-}
-
-#[cfg(feature = "std")]
-impl From<std::time::Instant> for Instant {
-    fn from(instant: std::time::Instant) -> Self {
-        Self::from_std(instant)
-    }
-}
-
-#[cfg(feature = "std")]
-impl From<Instant> for std::time::Instant {
-    fn from(instant: Instant) -> Self {
-        instant.into_std()
     }
 }
 

@@ -64,9 +64,7 @@ const SURFACE: Surface = Surface::Sources(&[
             ("max_capacity", Constant),
             ("poll_recv", SameAs("recv")),
             ("poll_recv_many", SameAs("recv_many")),
-            ("release", SameAs("permit_release")),
             ("same_channel", Constant),
-            ("same_channel_as_sender", Constant),
             ("send_timeout", SameAs("send")),
             ("sender_strong_count", SameAs("strong_count")),
             ("sender_weak_count", SameAs("weak_count")),
@@ -75,6 +73,14 @@ const SURFACE: Surface = Surface::Sources(&[
     Source {
         path: "mpsc/futures.rs",
         absent: &[("into_inner", SameAs("send"))],
+    },
+    Source {
+        path: "mpsc/permit.rs",
+        absent: &[
+            ("release", SameAs("permit_release")),
+            ("same_channel", Constant),
+            ("same_channel_as_sender", Constant),
+        ],
     },
 ]);
 
