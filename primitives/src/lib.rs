@@ -79,6 +79,7 @@ pub mod futures {
     pub use crate::notify::{Notified, OwnedNotified};
 }
 mod guards;
+mod location;
 pub mod mpsc;
 pub mod mutex;
 pub mod notify;

@@ -36,6 +36,7 @@ mod std_park;
 #[cfg(any(loom, feature = "loom", feature = "shuttle"))]
 mod stepped;
 mod traits;
+pub(crate) mod unparker;
 pub(crate) mod watch;
 mod watcher;
 pub(crate) mod word;

@@ -12,57 +12,14 @@
 //! parks is kept, and the next `park` returns at once.
 
 use alloc::sync::Arc;
-use alloc::task::Wake;
 use core::fmt;
 use core::future::Future;
 use core::marker::PhantomData;
 use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 
-#[cfg(feature = "model")]
-use crate::backend::Watcher;
-use crate::backend::{BlockingBackend, Park};
-
-/// What a thread is blocked by.
-enum Unparker<P> {
-    Own(P),
-    /// A checker, which suspends the thread itself. This is the number that it returned.
-    #[cfg(feature = "model")]
-    Watched(&'static dyn Watcher, usize),
-}
-
-impl<P: Park> Unparker<P> {
-    fn new<B: BlockingBackend<Park = P>>() -> Self {
-        #[cfg(feature = "model")]
-        if let Some(watcher) = B::watcher() {
-            return Self::Watched(watcher, watcher.parker());
-        }
-        Self::Own(P::new())
-    }
-
-    #[inline]
-    fn park(&self) {
-        match self {
-            Self::Own(park) => park.park(),
-            #[cfg(feature = "model")]
-            Self::Watched(watcher, parker) => watcher.park(*parker),
-        }
-    }
-}
-
-impl<P: Park> Wake for Unparker<P> {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        match &**self {
-            Self::Own(park) => park.unpark(),
-            #[cfg(feature = "model")]
-            Self::Watched(watcher, parker) => watcher.unpark(*parker),
-        }
-    }
-}
+use crate::backend::BlockingBackend;
+use crate::backend::unparker::Unparker;
 
 /// A parker of the current thread, with the waker that unparks it.
 ///

@@ -39,9 +39,9 @@
 //! # Files
 //!
 //! They are read in this order: `bits`, [`lock`](StateLock), [`wake`](WakeList),
-//! [`waiters`](Waiters), `waker_cell`, [`blocking`](block_on), `location`. What a
-//! lock stands on is in [`backend`](crate::backend). What the primitives share is in
-//! [`raw`](crate::raw).
+//! [`waiters`](Waiters), `waker_cell`, [`blocking`](block_on). What a lock stands on,
+//! and what a thread blocks on, is in [`backend`](crate::backend). What the primitives
+//! share is in [`raw`](crate::raw).
 
 #![allow(
     unsafe_code,
@@ -50,7 +50,6 @@
 
 mod bits;
 mod blocking;
-mod location;
 mod lock;
 mod waiters;
 pub(crate) mod wake;
@@ -58,9 +57,9 @@ pub(crate) mod waker_cell;
 
 pub use self::bits::Bits;
 pub use self::blocking::{Parker, block_on};
-pub use self::location::CallerLocation;
-#[cfg(feature = "locations")]
-pub(crate) use self::location::Locations;
 pub use self::lock::{Section, StateLock};
 pub use self::waiters::{Generation, Waiter, Waiters};
 pub use self::wake::{Registered, Registration, WakeList, WakerSlot};
+pub use crate::location::CallerLocation;
+#[cfg(feature = "locations")]
+pub(crate) use crate::location::Locations;

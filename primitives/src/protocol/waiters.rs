@@ -36,8 +36,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::{Index, IndexMut};
 
-use super::location::CallerLocation;
 use super::wake::{WakeList, WakerSlot};
+use crate::location::CallerLocation;
 use crate::slab::{NONE, Slab, Slot};
 
 /// A waiter: its index in the slab.
