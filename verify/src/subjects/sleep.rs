@@ -42,6 +42,8 @@ const SURFACE: Surface = Surface::Sources(&[
             ("deadline", Exclusive),
             ("is_elapsed", SameAs("is_elapsed_1")),
             ("reset", SameAs("reset_sooner")),
+            ("sleep", SameAs("sleep_1")),
+            ("sleep_until", SameAs("sleep_until_1")),
         ],
     },
     Source {
