@@ -338,7 +338,7 @@ impl<'a, T: ?Sized, B: Backend> Future for Wait<'a, T, B> {
 impl<T: ?Sized, B: Backend> Drop for Wait<'_, T, B> {
     fn drop(&mut self) {
         if let Stage::Locking(_, notified) = &mut self.stage {
-            notified.hand_on();
+            notified.pass_on();
         }
     }
 }

@@ -31,7 +31,8 @@
 //! A task that has two futures in the queue and polls only one of them can deadlock:
 //! the lock may be handed to the future that it does not poll. This is true of every
 //! fair lock. Drop futures that are no longer polled. A leaked future keeps its place
-//! in the queue. [`granted`] and the `Debug` output show such a future.
+//! in the queue, and the waiters behind it are not woken. [`waiting`] counts it. After a
+//! hand-over to it, [`granted`] returns `true`.
 //!
 //! # States
 //!
@@ -183,8 +184,9 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives up its place in the queue. If the lock was granted
-    /// but not yet observed, it passes to the next waiter.
+    /// Dropping the future gives up its place in the queue. If the future
+    /// was woken for the lock, or granted it, and has not been polled since, the next
+    /// waiter is woken for it instead.
     ///
     /// # Examples
     ///
@@ -360,7 +362,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     }
 
     /// Returns `true` if the lock has been handed to a future that has not been
-    /// polled since. If it stays so, the future is not polled any more.
+    /// polled since. If it stays so, the future is no longer polled.
     ///
     /// # Examples
     ///

@@ -1,7 +1,8 @@
 //! Notifies one task, or all that wait, of an event.
 //!
 //! A [`Notify`] carries no value. [`notify_one`] wakes one waiting task. If no task
-//! waits, it stores a *permit*, and the next call of [`notified`] completes at once.
+//! waits, it stores a *permit*, and the next [`Notified`] that is polled completes at
+//! once.
 //! [`notify_waiters`] wakes all tasks that wait now, and stores no permit.
 //!
 //! ```
@@ -30,7 +31,7 @@
 //!
 //! Invariant: a permit is stored only while the queue is empty. A wait that was
 //! granted by `notify_one` or `notify_last` and is dropped before it was polled again
-//! hands the grant on, by the same strategy.
+//! passes the grant on, by the same strategy.
 //!
 //! Differences from `tokio::sync::Notify`: `new` is `const`; futures are `Unpin`;
 //! [`wait_until`], [`new_in`], [`waiting`] and [`granted`] are additions.
@@ -59,7 +60,7 @@ use crate::protocol::{Bits, Section, StateLock, Waiter, Waiters, WakeList};
 
 const PERMIT: Bits = Bits::new(1);
 const QUEUED: Bits = Bits::new(1 << 1);
-/// No permit is ever stored: a [`Condvar`](crate::Condvar) stands on this.
+/// No permit is ever stored: a [`Condvar`](crate::Condvar) relies on this.
 const NO_PERMIT: Bits = Bits::new(1 << 2);
 /// The number of calls of `notify_waiters` is counted above the flags.
 const CALL: usize = 1 << 3;
@@ -87,7 +88,7 @@ pub struct Notify<B: Backend = DefaultBackend> {
 /// What a queued wait has been given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Grant {
-    /// Nothing, or it was notified with all others, which is not handed on.
+    /// Nothing, or it was notified with all others, which is not passed on.
     None,
     /// It was notified alone, as the first or as the last of the queue.
     One(Strategy),
@@ -175,7 +176,8 @@ impl<B: Backend> Notify<B> {
     ///
     /// If a permit is stored, the future consumes it and completes at its first poll.
     /// Otherwise it takes its place in the queue at the first poll, or at a call of
-    /// [`enable`](Notified::enable). A call of
+    /// [`enable`](Notified::enable). A [`notify_one`](Self::notify_one) that comes before
+    /// can go to another waiter. A call of
     /// [`notify_waiters`](Self::notify_waiters) completes every future that exists at
     /// that moment, polled or not.
     ///
@@ -279,8 +281,8 @@ impl<B: Backend> Notify<B> {
 
     /// Notifies the task that has waited longest.
     ///
-    /// If no task waits, the call stores a permit for the next call of
-    /// [`notified`](Self::notified). At most one permit is stored.
+    /// If no task waits, the call stores a permit for the next [`Notified`] that is
+    /// polled. At most one permit is stored.
     ///
     /// # Examples
     ///
@@ -476,7 +478,7 @@ struct Stage(Waiter);
 impl Stage {
     const CREATED: Self = Self(Waiter::sentinel(0));
     const DONE: Self = Self(Waiter::sentinel(1));
-    /// Done, by a grant that its user may still [hand on](Notified::hand_on).
+    /// Done, by a grant that its user may still [pass on](Notified::pass_on).
     const DONE_FIFO: Self = Self(Waiter::sentinel(2));
     const DONE_LIFO: Self = Self(Waiter::sentinel(3));
     /// Granted, in the section of a poll. If a waker panics after that section, the
@@ -591,6 +593,7 @@ impl Wait {
         }
         if bits.contains(PERMIT) {
             bits.remove(PERMIT);
+            // A permit is for one wait, whichever end of the queue it was meant for.
             self.stage = Stage::GRANTED_FIFO;
             return Poll::Ready(());
         }
@@ -624,7 +627,7 @@ impl Wait {
         self.observe()
     }
 
-    /// Leaves the queue, and hands on an unobserved grant (P6).
+    /// Leaves the queue, and passes on an unobserved grant (P6).
     #[inline]
     fn cancel<B: Backend>(&mut self, notify: &Notify<B>) {
         if !(self.stage == Stage::CREATED || self.stage.is_done()) {
@@ -684,8 +687,8 @@ impl<B: Backend> Notified<'_, B> {
         this.wait.enable(this.notify)
     }
 
-    /// Hands on a grant that has been observed but not used.
-    pub(crate) fn hand_on(&mut self) {
+    /// Passes on a grant that has been observed but not used.
+    pub(crate) fn pass_on(&mut self) {
         let strategy = match self.wait.stage {
             Stage::DONE_FIFO => Strategy::Fifo,
             Stage::DONE_LIFO => Strategy::Lifo,

@@ -103,7 +103,7 @@ impl<T, B: Backend> Sender<T, B> {
     /// # Cancel safety
     ///
     /// Dropped before it was ready, the future drops the value, which was not sent;
-    /// [`SendFuture::into_inner`] returns it. It loses its place in the queue, and hands on
+    /// [`SendFuture::into_inner`] returns it. It loses its place in the queue, and passes on
     /// the permit that it was granted.
     ///
     /// # Examples

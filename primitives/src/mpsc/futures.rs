@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Invariant: a future that waits has its waker registered, or has been called and has
-//! not been polled since. Dropping it takes the waker out, and hands the permit on that
+//! not been polled since. Dropping it takes the waker out, and passes the permit on that
 //! it was granted (P6). A send is `sent` from outside only if a waker panicked in the
 //! poll that sent its value (P8): the next poll returns the result.
 

@@ -35,7 +35,7 @@ impl<T, B: Backend> Sender<T, B> {
     ///
     /// # Cancel safety
     ///
-    /// A reservation that is dropped loses its place in the queue, and hands on the permit
+    /// A reservation that is dropped loses its place in the queue, and passes on the permit
     /// that it was granted.
     ///
     /// # Examples

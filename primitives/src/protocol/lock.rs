@@ -249,7 +249,7 @@ impl<S, B: Backend> StateLock<S, B> {
     ///
     /// `fresh` states that the caller has registered no waker yet, as far as it
     /// knows. The waker is then cloned before the section, and not between two runs.
-    /// It affects cost alone.
+    /// It affects only the cost.
     #[inline]
     pub fn poll<R>(
         &self,
@@ -319,7 +319,7 @@ impl<S, B: Backend> StateLock<S, B> {
         unsafe { self.raw.store(bits) }
     }
 
-    /// Lends the bits and the state by exclusive borrow, without locking.
+    /// Gives mutable access to the bits and the state, without locking.
     pub fn get_mut<R>(&mut self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
         self.raw.get_mut(f)
     }

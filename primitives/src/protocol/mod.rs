@@ -7,7 +7,7 @@
 //!
 //! | rule | | kept by |
 //! | --- | --- | --- |
-//! | **P1** | *One lock.* What decides readiness and the wakers of the waiters are under the same lock. | [`StateLock`] holds both: [`Bits`] and a state |
+//! | **P1** | *One lock.* The state that decides readiness and the wakers of the waiters are under the same lock. | [`StateLock`] holds both: [`Bits`] and a state |
 //! | **P2** | *Check and register are one section.* | [`StateLock::poll`] and [`first_poll`](StateLock::first_poll) are the only ways to register in a [`WakerSlot`]; for a single waiter, one update of a `WakerCell` |
 //! | **P3** | *Complete, release, wake.* | [`StateLock::with`] releases, then wakes what the section took out |
 //! | **P4** | *No foreign code under the lock.* A waker is never cloned, dropped or woken under it; no value is dropped, no closure called. | [`WakerSlot`] gives no waker out; a section cannot fire a [`WakeList`] |
@@ -17,6 +17,9 @@
 //! | **P8** | *Foreign panics do no harm.* | [`WakeList`] wakes the rest while it unwinds |
 //!
 //! # How a lock is handed over
+//!
+//! With a bound of 0 on barging, or after the bound is reached, a release hands the
+//! lock to the first waiter:
 //!
 //! ```text
 //!   task A holds the lock            task B polls `lock()`
@@ -36,11 +39,27 @@
 //! If B is dropped between the wake and its next poll, `Drop` removes the waiter, finds the
 //! permit in the entry and gives it to the next waiter, in one section (P6).
 //!
+//! Below the bound, the release leaves the permit free, so that a running task can take it
+//! at once, and wakes the first waiter to try for it. The waiter stays in the queue:
+//!
+//! ```text
+//!   drop the guard                          ┊ B is the first waiter
+//!          │ with: the permit is free; set  ┊
+//!          │ WOKEN, and take B's waker out  ┊
+//!          │ release, then wake ───────────▶│
+//!                                           │ poll: the permit is free, so take it and
+//!                                           │ remove the waiter: ready. Or another task has
+//!                                           │ barged: clear WOKEN, register, pending.
+//! ```
+//!
+//! While WOKEN is set, a release wakes no one: B is about to look. If B is dropped then,
+//! `Drop` removes it, and the section wakes the new first waiter if the permit is free.
+//!
 //! # Files
 //!
 //! They are read in this order: `bits`, [`lock`](StateLock), [`wake`](WakeList),
-//! [`waiters`](Waiters), `waker_cell`, [`blocking`](block_on). What a lock stands on,
-//! and what a thread blocks on, is in [`backend`](crate::backend). What the primitives
+//! [`waiters`](Waiters), `waker_cell`, [`blocking`](block_on). The locks themselves, and
+//! what a thread blocks on, are in [`backend`](crate::backend). What the primitives
 //! share is in [`raw`](crate::raw).
 
 #![allow(

@@ -8,11 +8,11 @@
 //!
 //! A waiter is an index into the slab. Its future keeps the index, so futures are
 //! `Unpin` and a few words small. A *notified* waiter has been granted what it waits
-//! for and has not observed it. Its entry holds the grant until the future takes it,
-//! or passes it on in its `drop` (P6).
+//! for, or has been told that the queue is closed, and has not observed it. Its entry
+//! holds the grant until the future takes it, or passes it on in its `drop` (P6).
 //!
 //! ```text
-//!   list:  first ⇄ … ⇄ │ head ⇄ … ⇄ last      tickets ascend
+//!   list:  front ⇄ … ⇄ │ head ⇄ … ⇄ last      tickets never descend
 //!          notified,   │ queued
 //!          not woken   │
 //!                  generation
@@ -47,8 +47,8 @@ pub struct Waiter(u32);
 /// The number of indices that are sentinels.
 const SENTINELS: u32 = 8;
 
-/// A sentinel in place of an index. A future that is not queued keeps its stage in
-/// the same word, and a future of a pointer and a word is passed in registers.
+/// A sentinel in place of an index. A future that is not queued stores its stage in
+/// this word, so it stays two words and is passed in registers.
 impl Waiter {
     /// Returns one of the eight sentinels.
     ///
@@ -109,7 +109,7 @@ impl Waiter {
 pub struct Waiters<D> {
     slab: Slab<Entry<D>>,
     /// The ends of the list.
-    first: u32,
+    front: u32,
     last: u32,
     /// The first queued waiter in the list.
     head: u32,
@@ -149,7 +149,7 @@ impl<D: Copy> Waiters<D> {
     pub const fn new() -> Self {
         Self {
             slab: Slab::new(),
-            first: NONE,
+            front: NONE,
             last: NONE,
             head: NONE,
             ticket: 0,
@@ -232,7 +232,7 @@ impl<D: Copy> Waiters<D> {
         entry.data = data;
         self.queued += 1;
         match previous {
-            NONE => self.first = index,
+            NONE => self.front = index,
             previous => self.entry(previous).next = index,
         }
         match next {
@@ -318,7 +318,7 @@ impl<D: Copy> Waiters<D> {
     /// more.
     pub fn wake_notified(&mut self, generation: Generation, wakes: &mut WakeList) -> bool {
         loop {
-            let index = self.first;
+            let index = self.front;
             if index == NONE {
                 return false;
             }
@@ -395,7 +395,7 @@ impl<D: Copy> Waiters<D> {
     #[inline]
     fn unlink(&mut self, index: u32, previous: u32, next: u32) {
         match previous {
-            NONE => self.first = next,
+            NONE => self.front = next,
             previous => self.entry(previous).next = next,
         }
         match next {

@@ -56,12 +56,11 @@ impl fmt::Debug for WakerSlot {
 ///
 /// [`StateLock::poll`](super::StateLock::poll) and
 /// [`first_poll`](super::StateLock::first_poll) give one to the section of a poll.
-/// The section returns the [`Registered`] that it gets for the token, so it cannot
+/// The section returns the [`Registered`] that it gets for the token, so a poll cannot
 /// be pending without a registered waker.
 ///
 /// The waker is cloned outside the section. If the slot already holds a waker of the
-/// same task, as a comparison of two pointers tells, it stays there and nothing is
-/// cloned.
+/// same task (`will_wake`), it stays there and nothing is cloned.
 #[derive(Debug)]
 pub struct Registration<'a> {
     waker: &'a Waker,
@@ -70,7 +69,8 @@ pub struct Registration<'a> {
 }
 
 /// The proof that a [`Registration`] has been used. A section returns it to be
-/// pending.
+/// pending. Either the waker is registered, or the section runs once more with a clone
+/// of the waker, which it registers then.
 #[derive(Debug)]
 pub struct Registered {
     /// Whether the section has to run again, with a clone of the waker.
@@ -203,7 +203,7 @@ impl WakeList {
     fn room(&mut self) -> &mut MaybeUninit<Waker> {
         match self.wakers.get_mut(self.len) {
             Some(room) => room,
-            None => panic!("a section let more wakers go than a WakeList holds"),
+            None => panic!("a section took out more wakers than a WakeList holds"),
         }
     }
 

@@ -24,7 +24,7 @@ pub struct Operation<Op> {
     /// Whether the participant holds nothing of the primitive afterwards.
     pub leaves: bool,
     /// Whether it is only awaited or cancelled, because it is another name for an
-    /// operation that is tried in every polling mode mode.
+    /// operation that is tried in every polling mode.
     pub alias: bool,
     /// Whether it waits for one thing after another: it is dropped at the second
     /// too.
