@@ -6,10 +6,8 @@ use reveille::backend::{Native, Observer, Passage, StdAtomics, StdPark};
 use reveille::protocol::Bits;
 use reveille::raw::Boxed;
 use reveille::{backend, protocol, raw, set_once, time};
-use reveille::{
-    barrier, cancellation_token, condvar, mpsc, mutex, notify, once_cell, oneshot, rwlock,
-    semaphore,
-};
+use reveille::{barrier, cancellation_token, condvar, mutex, notify, once_cell, rwlock, semaphore};
+use reveille::{broadcast, mpsc, oneshot, watch};
 use reveille_executor::{futures, hyper, local, pool, simulation, task};
 
 use crate::Row;
@@ -113,6 +111,17 @@ fn a_channel(t: Traits) -> Traits {
 /// A `&mut` of a half of a channel.
 fn a_borrow_of_a_receiver(t: Traits) -> Traits {
     is(t.send, t.send, true, false, true)
+}
+
+/// Receivers on several threads share a value: each clones it, or borrows it. The last half
+/// drops it.
+fn a_channel_that_shares(t: Traits) -> Traits {
+    is(t.send && t.sync, t.send && t.sync, true, true, true)
+}
+
+/// A `&mut` of a receiver that shares its values with others.
+fn a_borrow_of_a_receiver_that_shares(t: Traits) -> Traits {
+    is(t.send && t.sync, t.send && t.sync, true, false, true)
 }
 
 /// It may contain a closure of the caller. All that is known of it is that threads share
@@ -251,7 +260,7 @@ fn cells() -> Vec<Row> {
 }
 
 fn channels() -> Vec<Row> {
-    use ::tokio::sync::{mpsc as tm, oneshot as to};
+    use ::tokio::sync::{broadcast as tb, mpsc as tm, oneshot as to, watch as tw};
     rows! {
         [T] oneshot::Sender<T>, tokio to::Sender<T> => a_channel;
         [T] oneshot::Receiver<T>, tokio to::Receiver<T> => a_channel;
@@ -289,6 +298,31 @@ fn channels() -> Vec<Row> {
         [T] mpsc::error::TrySendError<T>, tokio tm::error::TrySendError<T> => a_value;
         [T] mpsc::error::SendTimeoutError<T>, tokio tm::error::SendTimeoutError<T> => a_value;
         [] mpsc::error::TryRecvError, tokio tm::error::TryRecvError => everything;
+
+        // Values are cloned outside the lock, so receivers share them. Tokio's halves are
+        // `Send` and `Sync` for a value that is only `Send`, because they clone it under a
+        // lock. They are not compared.
+        [T] broadcast::Sender<T> => a_channel_that_shares;
+        [T] broadcast::WeakSender<T> => a_channel_that_shares;
+        [T] broadcast::Receiver<T> => a_channel_that_shares;
+        [T] broadcast::Recv<'static, T> => a_borrow_of_a_receiver_that_shares;
+        [T] broadcast::Closed<'static, T> => a_channel_that_shares;
+        [T] broadcast::error::SendError<T>, tokio tb::error::SendError<T> => a_value;
+        [] broadcast::error::RecvError, tokio tb::error::RecvError => everything;
+        [] broadcast::error::TryRecvError, tokio tb::error::TryRecvError => everything;
+
+        [T] watch::Sender<T>, tokio tw::Sender<T> => a_channel_that_shares;
+        [T] watch::Receiver<T>, tokio tw::Receiver<T> => a_channel_that_shares;
+        // A `&T`, with nothing of the channel except the permit of its lock.
+        [T] watch::Ref<'static, T>, tokio tw::Ref<'static, T>
+            => |t| is(t.sync, t.sync, true, t.ref_unwind, t.ref_unwind);
+        [T] watch::Changed<'static, T> => a_borrow_of_a_receiver_that_shares;
+        [T] watch::WaitFor<'static, T, ()> => a_borrow_of_a_receiver_that_shares;
+        // The predicate is called with the value, and never pinned.
+        [T] watch::WaitFor<'static, u8, T> => |t| is(t.send, t.sync, true, false, t.ref_unwind);
+        [T] watch::Closed<'static, T> => a_channel_that_shares;
+        [T] watch::error::SendError<T>, tokio tw::error::SendError<T> => a_value;
+        [] watch::error::RecvError, tokio tw::error::RecvError => everything;
     }
 }
 
