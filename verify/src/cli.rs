@@ -3,16 +3,18 @@
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::time::Instant;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
-use comfy_table::{CellAlignment, Table, presets};
-use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use crate::registry;
+use crate::report::table::columns;
 use crate::report::{Counterexample, Report, SpecimenReport};
 use crate::run::dispatch::{self, Event, Prepare, Work};
 use crate::run::entry::{SpecimenEntry, SubjectEntry};
@@ -83,8 +85,71 @@ struct Request {
 #[derive(Serialize)]
 struct Results<'a> {
     profile: String,
+    /// Whether the run ended before all of it was done.
+    interrupted: bool,
     results: &'a [Report],
     specimens: &'a [SpecimenReport],
+}
+
+/// The file of the results. It is replaced after each run by what has been found so
+/// far, marked as interrupted until the last: whenever the command is stopped, the
+/// file is whole.
+struct JsonFile {
+    path: PathBuf,
+    /// Where it is written before it replaces the file; none for what is no file, a
+    /// pipe say.
+    partial: Option<PathBuf>,
+    profile: Profile,
+}
+
+impl JsonFile {
+    fn new(path: &Path, profile: Profile) -> Result<Self, String> {
+        let special = std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(".partial");
+        let file = Self {
+            path: path.to_owned(),
+            partial: (!special).then(|| PathBuf::from(partial)),
+            profile,
+        };
+        let opened = match &file.partial {
+            Some(partial) => std::fs::File::create(partial),
+            None => std::fs::File::options().write(true).open(path),
+        };
+        match opened {
+            Ok(_) => Ok(file),
+            Err(error) => Err(format!("cannot write to {}: {error}", path.display())),
+        }
+    }
+
+    fn write(
+        &self,
+        results: &[Report],
+        specimens: &[SpecimenReport],
+        interrupted: bool,
+    ) -> Result<(), String> {
+        if interrupted && self.partial.is_none() {
+            return Ok(());
+        }
+        let results = Results {
+            profile: self.profile.to_string(),
+            interrupted,
+            results,
+            specimens,
+        };
+        let written = || -> std::io::Result<()> {
+            let mut text = serde_json::to_vec_pretty(&results).map_err(std::io::Error::from)?;
+            text.push(b'\n');
+            match &self.partial {
+                Some(partial) => {
+                    std::fs::write(partial, text)?;
+                    std::fs::rename(partial, &self.path)
+                }
+                None => std::fs::write(&self.path, text),
+            }
+        };
+        written().map_err(|error| format!("cannot write the results: {error}"))
+    }
 }
 
 /// Runs the command line of the process.
@@ -117,17 +182,14 @@ fn run(cli: &Cli) -> Result<bool, String> {
     if runs.is_empty() {
         return Err("nothing was run: these engines have nothing to say here".to_owned());
     }
-    let mut json = match &cli.json {
-        Some(path) => Some(
-            std::fs::File::create(path)
-                .map_err(|error| format!("cannot write to {}: {error}", path.display()))?,
-        ),
+    let json = match &cli.json {
+        Some(path) => Some(JsonFile::new(path, request.profile)?),
         None => None,
     };
 
     let begun = Instant::now();
     let jobs = cli.jobs.map_or_else(dispatch::cores, NonZeroUsize::get);
-    let (results, specimens) = run_all(&runs, jobs)?;
+    let (results, specimens) = run_all(&runs, jobs, json.as_ref())?;
     say("");
     if !results.is_empty() {
         say(results_table(&results));
@@ -135,16 +197,8 @@ fn run(cli: &Cli) -> Result<bool, String> {
     if !specimens.is_empty() {
         say(specimens_table(&specimens));
     }
-    if let Some(file) = &mut json {
-        let results = Results {
-            profile: request.profile.to_string(),
-            results: &results,
-            specimens: &specimens,
-        };
-        serde_json::to_writer_pretty(&mut *file, &results)
-            .map_err(std::io::Error::from)
-            .and_then(|()| file.write_all(b"\n"))
-            .map_err(|error| format!("cannot write the results: {error}"))?;
+    if let Some(json) = &json {
+        json.write(&results, &specimens, false)?;
     }
     let held = results.iter().filter(|report| report.holds()).count();
     let seen = specimens
@@ -281,12 +335,20 @@ impl Request {
 }
 
 /// Runs everything in processes of this program, and prints what comes of it.
-fn run_all(runs: &[Run<'_>], jobs: usize) -> Result<(Vec<Report>, Vec<SpecimenReport>), String> {
+fn run_all(
+    runs: &[Run<'_>],
+    jobs: usize,
+    json: Option<&JsonFile>,
+) -> Result<(Vec<Report>, Vec<SpecimenReport>), String> {
     let program = std::env::current_exe()
         .map_err(|error| format!("this program cannot be found to be run again: {error}"))?;
     let workers = (0..jobs).map(|_| {
         let mut command = Command::new(&program);
         command.args(std::env::args_os().skip(1)).arg("--worker");
+        // It draws the failures, and has no terminal to ask.
+        if let Some(width) = width() {
+            command.env("COLUMNS", width.to_string());
+        }
         Process::new(command)
     });
     let prepare: Vec<_> = runs.iter().map(|run| || run.prepare()).collect();
@@ -313,6 +375,10 @@ fn run_all(runs: &[Run<'_>], jobs: usize) -> Result<(Vec<Report>, Vec<SpecimenRe
                 }
                 if shown {
                     bar.suspend(|| report.failures.iter().for_each(print_failure));
+                }
+                if let Some(json) = json {
+                    // What cannot be written now is said at the end.
+                    let _ = json.write(&results, &specimens, true);
                 }
             }
         },
@@ -345,19 +411,24 @@ fn specimen(specimen_entry: &SpecimenEntry, report: Report) -> SpecimenReport {
 /// How far it has come, on a terminal.
 struct Bar {
     bar: ProgressBar,
+    /// The run that is shown, and since when.
+    run: Mutex<(String, Instant)>,
 }
 
 impl Bar {
     fn new() -> Self {
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
         if std::io::stderr().is_terminal() {
-            let template = "{prefix} {bar:24} {pos}/{len} programs, {msg}, {eta} left";
+            let template = "{prefix} {bar:24} {pos}/{len} programs, {msg}";
             let style = ProgressStyle::with_template(template);
             bar.set_style(style.expect("the template is well-formed"));
         } else {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
-        Self { bar }
+        Self {
+            bar,
+            run: Mutex::new((String::new(), Instant::now())),
+        }
     }
 
     fn show(&self, report: &Report, programs: usize) {
@@ -369,11 +440,17 @@ impl Bar {
             mode,
             ..
         } = report;
-        self.bar.set_prefix(format!("{subject} {engine}/{mode}"));
+        let name = format!("{subject} {engine}/{mode}");
+        let mut run = self.run.lock().unwrap_or_else(|poison| poison.into_inner());
+        if run.0 != name || report.programs < self.bar.position() {
+            *run = (name.clone(), Instant::now());
+        }
+        let left = time_left(run.1.elapsed(), report.programs, programs as u64);
+        self.bar.set_prefix(name);
         self.bar.set_length(programs as u64);
         self.bar.set_position(report.programs);
         self.bar.set_message(format!(
-            "{} executions/s of a core",
+            "{} executions/s of a core{left}",
             HumanCount(rate as u64)
         ));
     }
@@ -385,6 +462,16 @@ impl Bar {
     fn clear(&self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// How much time is left, as a part of a sentence: nothing while too little is done to
+/// tell. Later programs are larger, so that it is more rather than less.
+fn time_left(taken: Duration, done: u64, of: u64) -> String {
+    if taken < Duration::from_secs(3) || done * 20 < of || done == 0 {
+        return String::new();
+    }
+    let left = taken.as_secs_f64() * (of - done.min(of)) as f64 / done as f64;
+    format!(", {} left", HumanDuration(Duration::from_secs_f64(left)))
 }
 
 /// Prints a line; where nobody reads any more, there is nobody to go on for.
@@ -468,9 +555,19 @@ fn specimens_table(specimens: &[SpecimenReport]) -> Table {
     table
 }
 
+/// How wide the output may be: what `COLUMNS` says, or the terminal; `None` if it is
+/// no terminal.
+fn width() -> Option<u16> {
+    columns().or_else(|| Table::new().width())
+}
+
 fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
+    if let Some(width) = width() {
+        table.set_width(width);
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+    }
     table.set_header(header.to_vec());
     table
 }

@@ -333,7 +333,7 @@ fn results_are_written_for_machines() {
     let ran = verify(&[&arguments[..], &["--json", file.path()]].concat());
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let json = file.json();
-    has_fields(&json, &["profile", "results", "specimens"]);
+    has_fields(&json, &["interrupted", "profile", "results", "specimens"]);
     assert_eq!(json["profile"], "quick");
     assert_eq!(json["specimens"], Value::Array(Vec::new()));
     let results = json["results"].as_array().expect("a list");
@@ -444,4 +444,50 @@ fn specimens_can_be_asked_for_by_subject() {
     let (subjects, specimens) = of(&["oneshot", "--specimens"]);
     assert_eq!(subjects, 0);
     assert!(specimens > 20 && specimens <= all);
+}
+
+/// Tables are no wider than the terminal.
+#[test]
+fn tables_fit_into_columns() {
+    for columns in [60, 80] {
+        let output = Command::new(env!("CARGO_BIN_EXE_reveille-verify"))
+            .args(["set-once", "oneshot/no-wake", "--engine", "sequential"])
+            .env("COLUMNS", columns.to_string())
+            .output()
+            .expect("the command runs");
+        let text = String::from_utf8(output.stdout).expect("it prints text");
+        let table: Vec<&str> = text
+            .lines()
+            .filter(|line| line.starts_with(['┌', '│', '╞', '├', '└']))
+            .collect();
+        assert!(table.len() > 20, "{text}");
+        for line in table {
+            assert!(line.chars().count() <= columns, "{line}");
+        }
+    }
+}
+
+/// Whenever the command is stopped, the file of its results is whole, and says that
+/// there are more to come.
+#[test]
+fn a_run_that_is_stopped_has_written_what_it_had() {
+    let file = Scratch::new("stopped");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_reveille-verify"))
+        .args(["state-lock", "oneshot", "--profile", "full"])
+        .args(["--engine", "sequential", "--json", file.path()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the command runs");
+    let begun = std::time::Instant::now();
+    while !Path::new(file.path()).exists() {
+        assert!(begun.elapsed().as_secs() < 120, "nothing was written");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    command.kill().expect("it runs");
+    command.wait().expect("it ends");
+    let json = file.json();
+    assert_eq!(json["interrupted"], true, "{json}");
+    assert_eq!(json["results"][0]["subject"], "state-lock", "{json}");
+    let _ = std::fs::remove_file(format!("{}.partial", file.path()));
 }

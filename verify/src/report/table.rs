@@ -35,12 +35,22 @@ pub(crate) fn names(roles: &[Role<()>]) -> Vec<String> {
         .collect()
 }
 
+/// The width that the environment variable `COLUMNS` asks for, if it does.
+pub(crate) fn columns() -> Option<u16> {
+    let columns = std::env::var("COLUMNS").ok()?.parse().ok()?;
+    (columns >= 20).then_some(columns)
+}
+
 /// Draws a trace.
 pub(crate) fn draw(trace: &[Event], names: &[String], describe: &dyn Fn(Bits) -> String) -> String {
     let mut table = Table::new();
-    table
-        .load_style(presets::UTF8_BORDERS_ONLY)
-        .set_content_arrangement(ContentArrangement::Disabled);
+    table.load_style(presets::UTF8_BORDERS_ONLY);
+    match columns() {
+        Some(width) => table
+            .set_width(width)
+            .set_content_arrangement(ContentArrangement::Dynamic),
+        None => table.set_content_arrangement(ContentArrangement::Disabled),
+    };
     let mut header = vec![String::new()];
     header.extend(names.iter().cloned());
     if trace.iter().any(|event| event.who >= names.len()) {
