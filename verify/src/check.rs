@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use reveille::backend::{BlockingBackend, Native};
+use reveille::backend::BlockingBackend;
 
 use crate::report::{Counterexample, Report};
 use crate::run;
 use crate::run::token::Token;
 use crate::subject::plan::{Mode, Plan, Profile};
-use crate::subject::role::{Operation, Role};
 use crate::subject::{GenericSubject, Subject, default_plans};
 
 /// Runs every engine over a primitive that is generic over its backend: a
@@ -19,10 +18,12 @@ use crate::subject::{GenericSubject, Subject, default_plans};
 ///
 /// # Panics
 ///
-/// Panics where `name` is empty, or has a character that replay tokens are
-/// divided by: a colon, a quotation mark or white space; where the name of an
-/// operation has one of these, a slash, a comma or a dot, or is that of another one
-/// of the same role.
+/// Panics if `name` is empty, or has a character that divides replay tokens: a colon,
+/// a quotation mark or white space. Panics with a sentence that says what is wrong if
+/// the subject contradicts itself: no roles, a number of actors other than that of the
+/// roles, `actors` that panics, roles of one symmetry class with different operations,
+/// an operation whose name is empty, is that of another of its role, or has one of
+/// these characters, a slash, a comma or a dot.
 ///
 /// # Examples
 ///
@@ -50,9 +51,7 @@ pub fn check<F: GenericSubject>(subject: &F, name: &str, profile: Profile) -> Ve
 #[must_use]
 pub fn explore<F: GenericSubject>(subject: &F, name: &str, mode: Mode, plan: &Plan) -> Report {
     assert_is_name(name);
-    let roles = subject.on::<Native>().roles(plan.bound.participants);
-    roles.iter().for_each(assert_are_names);
-    run::run(subject, name, mode, plan)
+    run::run_each_class(subject, name, mode, plan)
 }
 
 /// Runs a failing execution again, from the token of its [`Counterexample`].
@@ -118,10 +117,11 @@ pub fn replay<F: GenericSubject>(subject: &F, token: &str) -> Result<Counterexam
 ///
 ///     fn roles(&self, _: usize) -> Vec<Role<Op>> {
 ///         let put = vec![Operation::immediate("put", Op::Put)];
-///         let take = vec![Operation::future("take", Op::Take)];
+///         // A `poll_fn` leaves its waker in the mailbox when it is dropped.
+///         let take = Operation::future("take", Op::Take).keeps_waker("until a put");
 ///         vec![
 ///             Role { name: "sender", ops: put, symmetry: 0 },
-///             Role { name: "receiver", ops: take, symmetry: 1 },
+///             Role { name: "receiver", ops: vec![take], symmetry: 1 },
 ///         ]
 ///     }
 ///
@@ -187,6 +187,25 @@ pub fn check_foreign<S: Subject>(subject: S, name: &str, profile: Profile) -> Ve
     check(&Foreign(Arc::new(subject)), name, profile)
 }
 
+/// [`explore`] for a primitive that knows nothing of backends: one mode, as far as
+/// `plan` says. Only [`Mode::Steps`] and [`Mode::Threads`] need nothing instrumented,
+/// and operations that block their thread are left out.
+///
+/// # Panics
+///
+/// As [`check`], and if the mode is another.
+#[must_use]
+pub fn explore_foreign<S: Subject>(subject: S, name: &str, mode: Mode, plan: &Plan) -> Report {
+    assert!(
+        matches!(mode, Mode::Steps | Mode::Threads),
+        "`{}` explores the backend of a primitive, and this one has none: run `steps` or `threads`",
+        mode.name()
+    );
+    let mut plan = *plan;
+    plan.bound.blocking = false;
+    explore(&Foreign(Arc::new(subject)), name, mode, &plan)
+}
+
 /// [`replay`] for what [`check_foreign`] found.
 ///
 /// # Errors
@@ -229,22 +248,4 @@ fn assert_is_name(name: &str) {
         "`{name}` cannot be the name of a subject: replay tokens are divided by colons, \
          quotation marks and white space"
     );
-}
-
-/// The text of a program must be read as it was meant.
-fn assert_are_names<Op>(role: &Role<Op>) {
-    let divides = |c: char| "/,.:'".contains(c) || c.is_whitespace();
-    for (index, Operation { name, .. }) in role.ops.iter().enumerate() {
-        assert!(
-            !name.is_empty() && !name.contains(divides),
-            "`{name}` cannot be the name of an operation: the text of a program is divided by \
-             slashes, commas, dots, colons, quotation marks and white space"
-        );
-        assert!(
-            role.ops[..index].iter().all(|other| other.name != *name),
-            "the {} has two operations of the name `{name}`: which of them a program means must be \
-             clear",
-            role.name
-        );
-    }
 }

@@ -104,10 +104,12 @@
 //!
 //!     fn roles(&self, _: usize) -> Vec<Role<Op>> {
 //!         let open = vec![Operation::immediate("open", Op::Open)];
-//!         let opened = vec![Operation::future("opened", Op::Opened)];
+//!         // A `poll_fn` leaves its waker in the gate when it is dropped.
+//!         let opened = Operation::future("opened", Op::Opened)
+//!             .keeps_waker("until the gate opens");
 //!         vec![
 //!             Role { name: "porter", ops: open, symmetry: 0 },
-//!             Role { name: "guest", ops: opened, symmetry: 1 },
+//!             Role { name: "guest", ops: vec![opened], symmetry: 1 },
 //!         ]
 //!     }
 //!
@@ -310,10 +312,11 @@
 //! # Programs
 //!
 //! A program is a few participants with a few operations each: `open/opened`
-//! is one operation of each of two. Where an operation is a future, it is
-//! carried out in every [`Polling`]: awaited, polled again with another waker,
-//! dropped after so many polls, dropped once its waker has been called, or with
-//! a waker that panics. All programs within a [`Bound`] are enumerated, those
+//! is one operation of each of two. An operation that is a future runs in every
+//! [polling mode](Polling): awaited; polled again unasked, with another waker or with
+//! the same; dropped before its first poll, while it waits, or once its waker has
+//! been woken; or with a waker that panics. What happens at a suspension happens at
+//! the first or at the second. All programs within a [`Bound`] are enumerated, those
 //! that differ by an exchange of equal participants once, smallest first; so
 //! the first that fails is one of the smallest. Larger ones are drawn, always
 //! the same ones, and shrunk where they fail.
@@ -340,18 +343,22 @@
 //! When nobody moves any more the execution is judged:
 //!
 //! - There must be an order of the operations in which the specification
-//!   answers what the primitive did, each between its first section and its
-//!   last (Herlihy and Wing's linearizability). Under `Accesses`, where memory
+//!   returns what the primitive did, each between its first section and its
+//!   last (Herlihy and Wing's linearizability); between its call and its return if it
+//!   is declared as [spanning](Operation::spanning), which is right for operations
+//!   whose state is not all under locks of the backend. Under `Accesses`, where memory
 //!   orderings are explored and there is no time, each participant's own order
 //!   is all that counts.
 //! - At the end of that order nobody who is suspended may be able to go on
 //!   ([`Spec::is_due`]). Whoever could has lost a wake-up.
 //! - No waker is called, cloned or dropped in a section, and no [`Value`] is
 //!   dropped in one.
-//! - Every waker, value and lock is gone at the end, each [`Value`] dropped
-//!   once. That is after the primitive has gone: what a dropped future leaves in one
-//!   that lives on is not seen, unless it was an operation that
-//!   [leaves](Operation::leaving).
+//! - A future that a waker's panic went through was dropped, and has delivered
+//!   nothing: it explains no more than [`Spec::cancel`] does.
+//! - When nothing moves any more, no waker of an operation that has ended is alive,
+//!   unless the operation [declares](Operation::keeps_waker) that it keeps it.
+//! - Every waker, value and lock is gone at the end, after the primitive, and each
+//!   [`Value`] was dropped once.
 //!
 //! The first violation of an execution is what is reported, in a [`Class`].
 //!
@@ -395,7 +402,7 @@ mod subjects;
 #[cfg(test)]
 mod tests;
 
-pub use check::{check, check_foreign, explore, replay, replay_foreign};
+pub use check::{check, check_foreign, explore, explore_foreign, replay, replay_foreign};
 pub use model::handle::{Handle, JoinHandle, Sometimes};
 pub use model::report::{Failure, Kind, ModelReport};
 pub use model::{Model, explore_model, model, replay_model};

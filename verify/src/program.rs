@@ -49,6 +49,12 @@ impl Program {
             .count()
     }
 
+    /// Whether a waker that panics takes part.
+    pub(crate) fn panics(&self) -> bool {
+        self.steps()
+            .any(|step| matches!(step.polling, Polling::Panics(_)))
+    }
+
     /// Smaller programs have smaller keys.
     fn key(&self) -> impl Ord + use<> {
         let longest = self.participants.iter().map(Vec::len).max();
@@ -90,7 +96,10 @@ impl Program {
                 })
                 .collect();
         }
-        programs.retain(|program| !program.is_empty() && program.is_canonical(roles));
+        programs.retain(|program| {
+            let wanted = !bound.only_panics || program.panics();
+            !program.is_empty() && wanted && program.is_canonical(roles)
+        });
         programs.sort_by_cached_key(|program| (program.key(), program.clone()));
         programs
     }
@@ -123,7 +132,7 @@ impl Program {
                 growing.swap_remove(index);
                 continue;
             }
-            program.participants[who].push(allowed[draw(allowed.len())]);
+            program.participants[who].push(one_of(&allowed, draw));
         }
         program
     }
@@ -188,6 +197,29 @@ impl Program {
     }
 }
 
+/// Draws one of these steps: an operation, and then every second time the default
+/// polling mode, or else programs in which something completes would be rare. Of the
+/// others, those at the first suspension come more often: few reach a second.
+fn one_of(allowed: &[Step], draw: &mut dyn FnMut(usize) -> usize) -> Step {
+    let mut ops: Vec<usize> = allowed.iter().map(|step| step.op).collect();
+    ops.dedup();
+    let op = ops[draw(ops.len())];
+    let steps: Vec<Step> = allowed
+        .iter()
+        .copied()
+        .filter(|step| step.op == op)
+        .flat_map(|step| {
+            let times = if step.polling.suspension() == 1 { 4 } else { 1 };
+            std::iter::repeat_n(step, times)
+        })
+        .collect();
+    let default = steps.iter().find(|step| step.polling == Polling::Await);
+    match default {
+        Some(&step) if draw(2) == 0 => step,
+        _ => steps[draw(steps.len())],
+    }
+}
+
 /// The steps that a role can take within the bound.
 fn choices(role: &Role<()>, bound: Bound) -> Vec<Step> {
     let polling_modes = |operation: &Operation<()>| -> Vec<Polling> {
@@ -197,7 +229,7 @@ fn choices(role: &Role<()>, bound: Bound) -> Vec<Step> {
             OperationKind::Async => Polling::ALL
                 .into_iter()
                 .filter(|polling| bound.panics || !matches!(polling, Polling::Panics(_)))
-                .filter(|polling| operation.staged || *polling != Polling::Cancel(2))
+                .filter(|polling| polling.suspension() <= bound.suspensions)
                 .filter(|polling| {
                     !operation.alias || matches!(polling, Polling::Await | Polling::Cancel(1))
                 })

@@ -17,6 +17,18 @@ enum Oddity {
     None,
     /// An operation that wakes itself whenever it is polled, for ever.
     Endless,
+    /// One that does so a thousand times.
+    Patient,
+    /// There is an actor too few, or one too many.
+    Actors(isize),
+    /// There are no roles.
+    NoRoles,
+    /// Participants of one symmetry class have different operations.
+    Asymmetric,
+    /// The actors cannot be made.
+    NoActors,
+    /// An operation is declared as none that is a future.
+    Undeclared,
     /// The specification panics.
     Unspecified,
     /// Operations of these names.
@@ -58,27 +70,44 @@ impl<B: BlockingBackend> Subject for Odd<B> {
             Oddity::Named(names) => names,
             _ => &["acts"],
         };
+        let operation = match self.oddity {
+            Oddity::Undeclared => Operation::immediate,
+            _ => Operation::future,
+        };
         let role = Role {
             name: "task",
-            ops: names
-                .iter()
-                .map(|name| Operation::future(name, ()))
-                .collect(),
+            ops: names.iter().map(|name| operation(name, ())).collect(),
             symmetry: 0,
         };
-        vec![role; participants]
+        let mut roles = vec![role; participants];
+        match self.oddity {
+            Oddity::NoRoles => roles.clear(),
+            Oddity::Asymmetric => roles[0].ops.push(Operation::future("idles", ())),
+            _ => {}
+        }
+        roles
     }
 
     fn actors(&self, participants: usize) -> Vec<()> {
-        vec![(); participants]
+        assert!(self.oddity != Oddity::NoActors, "out of actors");
+        let more = match self.oddity {
+            Oddity::Actors(more) => more,
+            _ => 0,
+        };
+        vec![(); participants.saturating_add_signed(more)]
     }
 
     fn start<'a>(&self, (): &'a mut (), _: Call<'_, ()>, _: &dyn Fn() -> Value) -> Started<'a, ()> {
-        let ends = self.oddity != Oddity::Endless;
+        let mut left = match self.oddity {
+            Oddity::Endless => usize::MAX,
+            Oddity::Patient => 1_000,
+            _ => 0,
+        };
         Started::future(poll_fn(move |cx| {
-            if ends {
+            if left == 0 {
                 return Poll::Ready(());
             }
+            left -= 1;
             cx.waker().wake_by_ref();
             Poll::Pending
         }))
@@ -158,7 +187,51 @@ fn names_of_operations_divide_no_program_and_are_not_shared() {
         let run = || run(Oddity::Named(names), Mode::Steps, 2);
         let panic = std::panic::catch_unwind(run).unwrap_err();
         let text = panic.downcast_ref::<String>().unwrap();
-        assert!(text.starts_with(said), "{text}");
+        assert!(text.contains(said), "{text}");
     }
     assert!(run(Oddity::Named(&["a", "b"]), Mode::Steps, 2).holds());
+}
+
+/// On real threads a future may rightly be polled often, until another thread has
+/// done something: there a limit on time says that it has no end.
+#[test]
+fn on_real_threads_a_thousand_polls_are_not_too_many() {
+    let report = run(Oddity::Patient, Mode::Threads, 2);
+    assert!(report.holds(), "{report}");
+}
+
+#[test]
+fn a_subject_that_contradicts_itself_is_refused_in_a_sentence() {
+    for (oddity, said) in [
+        (
+            Oddity::Actors(-1),
+            "returns 2 roles and `Subject::actors` 1 actors",
+        ),
+        (
+            Oddity::Actors(1),
+            "returns 2 roles and `Subject::actors` 3 actors",
+        ),
+        (Oddity::NoRoles, "returns no role for 2 participants"),
+        (
+            Oddity::Asymmetric,
+            "are of symmetry class 0 and have different operations",
+        ),
+        (Oddity::NoActors, "`Subject::actors` panics: out of actors"),
+    ] {
+        for mode in Mode::ALL {
+            let panic = std::panic::catch_unwind(|| run(oddity, mode, 2)).unwrap_err();
+            let text = panic.downcast_ref::<String>().unwrap();
+            assert!(text.contains(said), "{text}");
+        }
+    }
+}
+
+#[test]
+fn an_operation_that_starts_an_undeclared_future_is_named() {
+    for mode in Mode::ALL {
+        let report = run(Oddity::Undeclared, mode, 2);
+        let (class, sentence) = failure(&report);
+        assert_eq!(class, Class::Panic, "{report}");
+        assert!(sentence.starts_with("`acts` starts a future"), "{report}");
+    }
 }

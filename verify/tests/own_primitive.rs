@@ -4,6 +4,7 @@
 use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use reveille::backend::BlockingBackend;
@@ -152,7 +153,7 @@ impl<B: BlockingBackend> Subject for GateOn<B> {
         let mut ops = vec![
             Operation::immediate("open", Op::Open),
             Operation::immediate("is_open", Op::IsOpen),
-            Operation::future("opened", Op::Opened),
+            Operation::future("opened", Op::Opened).keeps_waker("until it opens"),
             Operation::blocking("block", Op::BlockUntilOpened),
         ];
         if self.0 == Fault::ForgetfulBlocking {
@@ -213,7 +214,7 @@ fn under(fault: Fault, mode: Mode) -> Report {
 #[track_caller]
 fn caught(fault: Fault, mode: Mode, class: Class, sentence: &str) -> Report {
     let report = under(fault, mode);
-    let [failure] = &report.failures[..] else {
+    let Some(failure) = report.failures.first() else {
         panic!("it was not caught: {report}");
     };
     assert_eq!(failure.class, class, "{report}");
@@ -257,7 +258,8 @@ fn a_lost_wake_up_is_found_and_drawn() {
     for mode in SURE {
         let report = caught(Fault::Forgetful, mode, Class::LostWakeUp, "for ever");
         let failure = &report.failures[0];
-        assert_eq!(failure.program.matches("open").count(), 2, "{report}");
+        let waits = ["open/opened", "opened/open", "open/block", "block/open"];
+        assert!(waits.contains(&failure.program.as_str()), "{report}");
         assert!(failure.table.contains("[shut] -> [open]"), "{report}");
         let again = replay(&Gates(Fault::Forgetful), &failure.token).expect("it fails again");
         assert_eq!(again.to_string(), failure.to_string());
@@ -329,4 +331,113 @@ fn a_token_is_of_its_program() {
 fn a_name_does_not_divide_a_token() {
     let plan = Plan::of(Mode::Steps, Profile::Quick);
     let _ = explore(&Gates(Fault::None), "my:gate", Mode::Steps, &plan);
+}
+
+/// A flag whose state is an atomic beside the lock: it is raised before the section.
+struct Flags {
+    /// Whether its operations are declared for what they are.
+    spanning: bool,
+}
+
+struct FlagOn<B>(bool, PhantomData<fn() -> B>);
+
+struct Flag<B: BlockingBackend> {
+    raised: AtomicBool,
+    lock: StateLock<(), B>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum FlagOp {
+    Raise,
+    IsRaised,
+}
+
+struct FlagSpec;
+
+impl Spec for FlagSpec {
+    type Op = FlagOp;
+    type Ret = bool;
+    type State = bool;
+
+    fn initial(&self) -> bool {
+        false
+    }
+
+    fn step(&self, &raised: &bool, call: Call<'_, FlagOp>) -> Vec<(bool, bool)> {
+        match call.op {
+            FlagOp::Raise => vec![(true, true)],
+            FlagOp::IsRaised => vec![(raised, raised)],
+        }
+    }
+}
+
+impl GenericSubject for Flags {
+    type On<B: BlockingBackend> = FlagOn<B>;
+
+    fn on<B: BlockingBackend>(&self) -> FlagOn<B> {
+        FlagOn(self.spanning, PhantomData)
+    }
+}
+
+impl<B: BlockingBackend> Subject for FlagOn<B> {
+    type Op = FlagOp;
+    type Ret = bool;
+    type Spec = FlagSpec;
+    type Actor = Arc<Flag<B>>;
+
+    fn spec(&self) -> FlagSpec {
+        FlagSpec
+    }
+
+    fn roles(&self, participants: usize) -> Vec<Role<FlagOp>> {
+        let operation = |name, op| match self.0 {
+            true => Operation::immediate(name, op).spanning(),
+            false => Operation::immediate(name, op),
+        };
+        let role = Role {
+            name: "task",
+            ops: vec![
+                operation("raise", FlagOp::Raise),
+                operation("is_raised", FlagOp::IsRaised),
+            ],
+            symmetry: 0,
+        };
+        vec![role; participants]
+    }
+
+    fn actors(&self, participants: usize) -> Vec<Arc<Flag<B>>> {
+        let flag = Arc::new(Flag {
+            raised: AtomicBool::new(false),
+            lock: StateLock::new_in(Bits::EMPTY, ()),
+        });
+        vec![flag; participants]
+    }
+
+    fn start<'a>(
+        &self,
+        flag: &'a mut Arc<Flag<B>>,
+        call: Call<'_, FlagOp>,
+        _: &dyn Fn() -> Value,
+    ) -> Started<'a, bool> {
+        Started::Done(match call.op {
+            FlagOp::Raise => {
+                flag.raised.store(true, Ordering::SeqCst);
+                flag.lock.with(|_| true)
+            }
+            FlagOp::IsRaised => flag.raised.load(Ordering::SeqCst),
+        })
+    }
+}
+
+/// Judged by its sections, correct code is refused whose state is not all in them.
+#[test]
+fn state_beside_the_lock_takes_an_operation_that_spans() {
+    let explore = |spanning| {
+        let plan = Plan::of(Mode::Exhaustive, Profile::Quick);
+        explore(&Flags { spanning }, "flag", Mode::Exhaustive, &plan)
+    };
+    let report = explore(true);
+    assert!(report.holds(), "{report}");
+    let report = explore(false);
+    assert_eq!(report.failures[0].class, Class::WrongResult, "{report}");
 }

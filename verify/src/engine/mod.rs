@@ -28,6 +28,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
 
 use crate::execution::event::Event;
 use crate::execution::{Execution, Resumed, Stopped, Threads, panic_text};
@@ -36,8 +37,10 @@ use crate::judge::{Invocation, Name};
 use crate::program::Program;
 use crate::subject::Started;
 use crate::subject::plan::Order;
+use crate::subject::role::OperationKind;
 use crate::subject::spec::Call;
 use crate::subject::step::{Polling, Step};
+use crate::subject::validate::mismatch;
 use crate::subject::verdict::{Class, Violation};
 
 /// A limit on how far one program is explored.
@@ -190,9 +193,15 @@ impl Run {
             execution,
             rets: (0..participants).map(|_| Mutex::default()).collect(),
         });
-        let bodies = job
-            .subject
-            .actors()
+        let mut actors = job.subject.actors();
+        if actors.len() != participants {
+            // It was right when it was first asked. Without actors no participant runs,
+            // and the violation is what the execution comes to.
+            let sentence = mismatch(participants, actors.len());
+            run.execution.violate(Class::Panic, sentence);
+            actors.clear();
+        }
+        let bodies = actors
             .into_iter()
             .enumerate()
             .map(|(who, actor)| Box::pin(participate(run.clone(), who, actor)) as Remains)
@@ -222,7 +231,11 @@ impl Run {
         {
             self.execution.violate(class, sentence);
         }
-        self.execution.check_left_wakers();
+        let job = &self.job;
+        self.execution.check_left_wakers(&|who, index| {
+            let step = job.program.participants[who][index];
+            job.subject.roles()[who].ops[step.op].keeps_waker.is_some()
+        });
         for remains in remains {
             drop(self.execution.run(|| drop(remains)));
         }
@@ -304,9 +317,13 @@ async fn participate(run: Arc<Run>, who: usize, mut actor: Actor) {
     pending::<()>().await;
 }
 
-/// How often an operation is polled before it is said to have no end: there are not
-/// as many wakes in a program.
-const MOST_POLLS: u8 = 200;
+/// How often an operation is polled at most: there are not as many wakes in a program,
+/// unless it wakes itself for ever.
+const MAX_POLLS: usize = 200;
+
+/// How long it may be polled on real threads, where it may rightly be polled more
+/// often: until another thread has done something.
+const MAX_TIME: Duration = Duration::from_secs(2);
 
 /// One step of a participant. Does not return from an operation that waits in
 /// vain.
@@ -324,10 +341,21 @@ async fn perform(
         index,
         op: &step.op,
     };
-    execution.call(who, role.ops[step.op].leaves, || step.text(role));
+    execution.call(who, &role.ops[step.op], || step.text(role));
     let value = || execution.value(call.value());
     let mut future = match execution.run(|| run.job.subject.start(actor, call, &value)) {
         Ok(Started::Done(ret)) => return run.returned(who, index, ret),
+        Ok(Started::Future(_)) if role.ops[step.op].kind != OperationKind::Async => {
+            let name = role.ops[step.op].name;
+            execution.violate(
+                Class::Panic,
+                format!(
+                    "`{name}` starts a future, and is declared as an operation that is none: \
+                     declare it by `Operation::future`"
+                ),
+            );
+            return wait_in_vain(execution, who).await;
+        }
         Ok(Started::Future(future)) => future,
         Err(Stopped::Quiescent) => return wait_in_vain(execution, who).await,
         Err(Stopped::WakerPanic | Stopped::Panicked) => return execution.unwound(who),
@@ -338,33 +366,46 @@ async fn perform(
         _ => None,
     };
     let mut waker = Some(execution.waker(who, panics));
-    let mut polls: u8 = 0;
+    let mut polls = 0;
+    let mut begun = None;
     let cancelled = loop {
-        if polls == MOST_POLLS {
-            execution.violate(
-                Class::Deadlock,
-                format!(
-                    "{{{who}}} has been polled {MOST_POLLS} times in {}, and is woken again each \
-                     time: it would go on for ever",
-                    step.text(role)
-                ),
-            );
-            return wait_in_vain(execution, who).await;
+        if polls >= MAX_POLLS {
+            let endless = match execution.in_real_time() {
+                true => begun.get_or_insert_with(Instant::now).elapsed() > MAX_TIME,
+                false => true,
+            };
+            if endless {
+                execution.violate(
+                    Class::Deadlock,
+                    format!(
+                        "{{{who}}} has been polled {polls} times in {}, and is woken again each \
+                         time: it would go on for ever",
+                        step.text(role)
+                    ),
+                );
+                return wait_in_vain(execution, who).await;
+            }
         }
-        if step.polling == Polling::Cancel(polls) {
+        // No polling mode does anything at a later suspension.
+        let suspension = u8::try_from(polls).unwrap_or(u8::MAX);
+        if step.polling == Polling::Cancel(suspension) {
             break true;
         }
         if polls > 0 {
-            let wait = step.polling != Polling::Repoll || polls > 1;
-            if wait && execution.suspend(who).await == Resumed::Quiescent {
-                return wait_in_vain(execution, who).await;
-            }
-            if step.polling == Polling::Granted {
-                break true;
-            }
-            if !wait {
-                execution.boundary().await;
-                waker = Some(execution.waker(who, None));
+            match step.polling {
+                Polling::Repoll(at) if at == suspension => {
+                    execution.boundary().await;
+                    waker = Some(execution.waker(who, None));
+                }
+                Polling::Spurious(at) if at == suspension => execution.boundary().await,
+                polling => {
+                    if execution.suspend(who).await == Resumed::Quiescent {
+                        return wait_in_vain(execution, who).await;
+                    }
+                    if polling == Polling::Granted(suspension) {
+                        break true;
+                    }
+                }
             }
         }
         execution.poll(who);
@@ -381,6 +422,7 @@ async fn perform(
             }
             Err(Stopped::Quiescent) => return wait_in_vain(execution, who).await,
             Err(Stopped::WakerPanic | Stopped::Panicked) => {
+                execution.dropping(who);
                 drop(execution.run(|| drop(future)));
                 drop(execution.run(|| drop(waker)));
                 return execution.unwound(who);
@@ -388,7 +430,7 @@ async fn perform(
         }
     };
     if cancelled {
-        if polls > 0 && step.polling != Polling::Granted {
+        if matches!(step.polling, Polling::Cancel(1..)) {
             execution.boundary().await;
         }
         execution.dropping(who);

@@ -42,6 +42,10 @@ impl Threads for StdThreads {
         let thread = self.threads()[who].clone();
         thread.expect("whoever parks has registered").unpark();
     }
+
+    fn in_real_time(&self) -> bool {
+        true
+    }
 }
 
 /// Runs one program again and again.

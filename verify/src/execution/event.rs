@@ -40,4 +40,6 @@ pub(crate) enum What {
         owner: usize,
     },
     DropValue(usize),
+    /// More than is recorded.
+    More,
 }

@@ -34,6 +34,7 @@ use reveille::backend::{Hooks, Observer, Park, Passage, hooked};
 use reveille::protocol::Bits;
 
 use crate::execution::event::{Event, What};
+use crate::subject::role::Operation;
 use crate::subject::spec::ValueId;
 use crate::subject::step::Hook;
 use crate::subject::value::{CountDrops, Value};
@@ -41,6 +42,10 @@ use crate::subject::verdict::{Class, Violation};
 
 /// A moment: moments are numbered by what happens in them.
 pub(crate) type Tick = u64;
+
+/// How many events are recorded at most: what has no end has more than anything can
+/// display.
+const MOST_EVENTS: usize = 2_000;
 
 /// How an engine lets a thread of its own wait, and tells threads apart.
 pub(crate) trait Threads: Send + Sync {
@@ -73,6 +78,11 @@ pub(crate) trait Threads: Send + Sync {
 
     /// It has left it, and has changed something if `changed`.
     fn left(&self, _who: usize, _lock: usize, _changed: bool) {}
+
+    /// Whether they run on threads of the system, as they come.
+    fn in_real_time(&self) -> bool {
+        false
+    }
 }
 
 /// One execution.
@@ -137,6 +147,8 @@ pub(crate) struct Access {
 #[derive(Clone, Debug)]
 pub(crate) struct CallRecord {
     pub(crate) outcome: Outcome,
+    /// Whether it spans from its call to its return, whatever its sections are.
+    spanning: bool,
     /// Of the whole operation: from its first section to its last.
     pub(crate) span: Span,
     /// Of its first poll.
@@ -162,6 +174,7 @@ impl CallRecord {
         };
         Self {
             outcome,
+            spanning: false,
             span: Span { last, ..at(first) },
             first_poll: at(first),
             drop: at(last),
@@ -181,7 +194,8 @@ pub(crate) enum Outcome {
     Done,
     /// Its future was dropped before it was ready.
     Cancelled,
-    /// A panic of somebody else's went through it: it may have taken effect.
+    /// A panic of a waker went through it. A future was dropped thereafter, and has
+    /// delivered nothing; another operation may have taken effect.
     Unwound,
 }
 
@@ -209,6 +223,7 @@ enum Part {
 
 struct WakerRecord {
     owner: usize,
+    call: usize,
     hooks: Weak<ProbeHooks>,
 }
 
@@ -311,6 +326,10 @@ impl Execution {
         }
     }
 
+    pub(crate) fn in_real_time(&self) -> bool {
+        self.threads.in_real_time()
+    }
+
     pub(crate) fn register(&self, who: usize) {
         self.threads.register(who);
     }
@@ -371,10 +390,16 @@ impl Execution {
         }
     }
 
-    pub(crate) fn call(&self, who: usize, leaves: bool, text: impl FnOnce() -> String) {
+    pub(crate) fn call(
+        &self,
+        who: usize,
+        operation: &Operation<()>,
+        text: impl FnOnce() -> String,
+    ) {
         let mut state = self.state();
         state.participants[who].calls.push(CallRecord {
             outcome: Outcome::Pending,
+            spanning: operation.spanning,
             span: Span::default(),
             first_poll: Span::default(),
             drop: Span::default(),
@@ -383,7 +408,7 @@ impl Execution {
             stale_wake: false,
             polls: 0,
         });
-        state.participants[who].left |= leaves;
+        state.participants[who].left |= operation.leaves;
         state.mark(who);
         state.log(who, || What::Call(text()));
     }
@@ -408,6 +433,7 @@ impl Execution {
         });
         state.wakers.push(WakerRecord {
             owner: who,
+            call,
             hooks: Arc::downgrade(&hooks),
         });
         drop(state);
@@ -422,6 +448,12 @@ impl Execution {
             call.part = Part::LaterPolls;
         }
         let (polls, waker) = (call.polls, call.latest_waker);
+        // What was woken before is what this poll is for: an executor polls once for
+        // wakes that merge. An engine that tells sections apart but not the beginnings of
+        // polls has it polled once more.
+        if !self.threads.merges_wakes() {
+            state.participants[who].woken = false;
+        }
         state.mark(who);
         state.log(who, || What::Poll { polls, waker });
     }
@@ -541,17 +573,23 @@ impl Execution {
             // It has been let go: what is called now is cleaning up.
             return;
         }
+        // What it wakes itself in a poll is for the next poll: the poll has begun.
+        let itself = self.me(&state) == who;
         let participant = &mut state.participants[who];
-        if participant.starting {
+        if participant.starting && !itself {
             return;
         }
         participant.woken = true;
-        if participant.suspended && !self.stepped {
-            participant.suspended = false;
-            state.running += 1;
-            drop(state);
-            self.threads.unpark(who);
+        if self.stepped {
+            return;
         }
+        if std::mem::take(&mut participant.suspended) {
+            state.running += 1;
+        }
+        drop(state);
+        // Where it is not suspended too: the poll that a wake asks for sees what came
+        // before the wake, by the memory model of the engine.
+        self.threads.unpark(who);
     }
 
     /// Runs a piece of the subject's code for a participant, and says what
@@ -580,25 +618,32 @@ impl Execution {
 
     // What is checked at the end.
 
-    /// Wakers that outlive what their owner held, while others hold on.
-    pub(crate) fn check_left_wakers(&self) {
+    /// Wakers that outlive their operation, or what their owner held. `may_keep`
+    /// says whether an operation declares that it keeps its waker, by its participant
+    /// and number.
+    pub(crate) fn check_left_wakers(&self, may_keep: &dyn Fn(usize, usize) -> bool) {
         let mut state = self.state();
-        let leaked = state.wakers.iter().position(|waker| {
+        let leaked = state.wakers.iter().enumerate().find_map(|(number, waker)| {
             let owner = &state.participants[waker.owner];
-            let ended = owner
-                .calls
-                .iter()
-                .all(|call| call.outcome != Outcome::Pending);
-            owner.left && ended && waker.hooks.strong_count() > 0
+            let pending = |call: &CallRecord| call.outcome == Outcome::Pending;
+            if waker.hooks.strong_count() == 0 || pending(&owner.calls[waker.call]) {
+                return None;
+            }
+            if owner.left && !owner.calls.iter().any(pending) {
+                return Some((number, format!("although {{{}}} has left", waker.owner)));
+            }
+            let why = match owner.calls[waker.call].outcome {
+                Outcome::Cancelled => "the future that it was for has been dropped",
+                Outcome::Unwound => "a panic has ended the operation that it was for",
+                _ => "the operation that it was for has returned",
+            };
+            let kept = may_keep(waker.owner, waker.call);
+            (!kept).then(|| (number, format!("although {why}")))
         });
-        if let Some(waker) = leaked {
+        if let Some((waker, why)) = leaked {
             let owner = state.wakers[waker].owner;
-            state.violate(
-                Class::Leak,
-                format!(
-                    "waker w{waker} of {{{owner}}} is still held although {{{owner}}} has left"
-                ),
-            );
+            let sentence = format!("waker w{waker} of {{{owner}}} is still held {why}");
+            state.violate(Class::Leak, sentence);
         }
     }
 
@@ -674,7 +719,14 @@ impl State {
 
     fn log(&mut self, who: usize, what: impl FnOnce() -> What) {
         if let Some(trace) = &mut self.trace {
-            trace.push(Event { who, what: what() });
+            match trace.len() {
+                0..MOST_EVENTS => trace.push(Event { who, what: what() }),
+                MOST_EVENTS => trace.push(Event {
+                    who,
+                    what: What::More,
+                }),
+                _ => {}
+            }
         }
     }
 
@@ -684,10 +736,11 @@ impl State {
         }
     }
 
-    /// A moment of the current call that counts where no section does: of a
-    /// subject whose locks are not observed.
+    /// A moment of the current call that counts though it is no section: of a subject
+    /// whose locks are not observed, or of an operation that spans from call to return.
     fn mark(&mut self, who: usize) {
-        if self.locks.created == 0 {
+        let calls = &self.participants[who].calls;
+        if self.locks.created == 0 || calls.last().is_some_and(|call| call.spanning) {
             self.tick(who);
         }
     }
@@ -705,7 +758,9 @@ impl State {
         if call.first_poll.first.is_none() {
             call.first_poll.extend(tick);
         }
-        if outcome == Outcome::Cancelled && call.drop.first.is_none() {
+        let dropped =
+            outcome == Outcome::Cancelled || outcome == Outcome::Unwound && call.polls > 0;
+        if dropped && call.drop.first.is_none() {
             call.drop.extend(tick);
         }
     }
@@ -996,6 +1051,11 @@ impl Park for ProbePark {
     }
 
     fn park(&self) {
+        assert!(
+            !self.execution.0.stepped,
+            "it blocks its thread, and is declared as an operation that does not: declare it by \
+             `Operation::blocking`"
+        );
         if self.execution.0.suspend_thread(self.who) == Resumed::Quiescent {
             panic_any(UnwindBlocking);
         }

@@ -57,8 +57,20 @@ enum Act {
     Begin,
     Finish,
     Cancel,
-    /// Perhaps it finished, perhaps not.
+    /// A panic went through a future, which was dropped then.
+    Unwind,
+    /// A panic went through it, and it is no future: perhaps it finished, perhaps not.
     Either,
+}
+
+/// A part of a history that the specification explains.
+struct Explained<State> {
+    /// The acts, in their order: of which participant, in which operation.
+    path: Vec<(usize, usize, Act)>,
+    /// How many acts of each participant are in it.
+    at: Vec<usize>,
+    /// The state in which it ends.
+    state: State,
 }
 
 struct Search<'a, S: Spec> {
@@ -101,8 +113,9 @@ pub(crate) fn judge<S: Spec>(
                 Class::WrongResult
             },
             sentence: format!(
-                "no order of the operations explains their results: {}",
-                results(history)
+                "no order of the operations explains their results: {}. {}",
+                results(history),
+                search.explanation()
             ),
         });
     }
@@ -200,8 +213,10 @@ fn points<S: Spec>(spec: &S, operations: &[Invocation<'_, S::Op, S::Ret>]) -> Ve
         match outcome {
             Outcome::Done => push(Act::Finish, span, span.last),
             Outcome::Cancelled => push(Act::Cancel, drop, drop.last),
-            // Its effect may come at any time after its beginning.
-            Outcome::Unwound => push(Act::Either, span, Tick::MAX),
+            // A future has delivered nothing then, and has done so at the latest where it
+            // was dropped.
+            Outcome::Unwound if polls > 0 => push(Act::Unwind, span, drop.last),
+            Outcome::Unwound => push(Act::Either, span, span.last),
             Outcome::Pending => {}
         }
     }
@@ -225,41 +240,10 @@ impl<S: Spec> Search<'_, S> {
                 continue;
             };
             moved = true;
-            // Somebody whose next act must come before this one may.
-            let early = self.order == Order::RealTime
-                && (0..at.len()).any(|other| {
-                    other != who
-                        && self.points[other]
-                            .get(at[other])
-                            .is_some_and(|next| next.to < point.from)
-                });
-            if early {
+            if self.is_early(&at, who) {
                 continue;
             }
-            let (index, act) = (point.index, point.act);
-            let operation = &self.history[who][index];
-            let call = Call {
-                participant: who,
-                index,
-                op: operation.op,
-            };
-            let next: Vec<S::State> = match act {
-                Act::Begin => self.spec.begin(&state, call),
-                Act::Cancel => self.spec.cancel(&state, call),
-                Act::Finish => self
-                    .spec
-                    .step(&state, call)
-                    .into_iter()
-                    .filter(|(_, ret)| Some(ret) == operation.ret.as_ref())
-                    .map(|(state, _)| state)
-                    .collect(),
-                Act::Either => {
-                    let mut next = self.spec.cancel(&state, call);
-                    let finished = self.spec.step(&state, call);
-                    next.extend(finished.into_iter().map(|(state, _)| state));
-                    next
-                }
-            };
+            let next = self.after(&state, who, point);
             for state in next {
                 let mut at = at.clone();
                 at[who] += 1;
@@ -268,6 +252,148 @@ impl<S: Spec> Search<'_, S> {
         }
         if !moved {
             self.ends.push(self.enabled(&state));
+        }
+    }
+
+    /// What the specification makes of a history that it does not explain: the longest
+    /// part that it does, the state there, and what it allows of what comes next.
+    fn explanation(&self) -> String {
+        let mut longest = Explained {
+            path: Vec::new(),
+            at: vec![0; self.history.len()],
+            state: self.spec.initial(),
+        };
+        let mut visited = HashSet::new();
+        self.lengthen(
+            longest.at.clone(),
+            longest.state.clone(),
+            &mut Vec::new(),
+            &mut visited,
+            &mut longest,
+        );
+        let Explained { path, at, state } = longest;
+        let name = |who: usize, index: usize| {
+            let operation = &self.history[who][index];
+            match &operation.ret {
+                Some(ret) => format!("{{{who}}} {} = {ret:?}", operation.name),
+                None => format!("{{{who}}} {}", operation.name),
+            }
+        };
+        let explained: Vec<String> = path
+            .iter()
+            .filter(|&&(.., act)| act != Act::Begin)
+            .map(|&(who, index, _)| name(who, index))
+            .collect();
+        let explained = match &explained[..] {
+            [] => "From the beginning".to_owned(),
+            some => format!("After {}", some.join("; ")),
+        };
+        let next: Vec<String> = (0..at.len())
+            .filter(|&who| !self.is_early(&at, who))
+            .filter_map(|who| {
+                let point = self.points[who].get(at[who])?;
+                if point.act != Act::Finish {
+                    return None;
+                }
+                let rets: Vec<String> = self
+                    .spec
+                    .step(&state, self.call(who, point.index))
+                    .into_iter()
+                    .map(|(_, ret)| format!("{ret:?}"))
+                    .collect();
+                let allowed = match &rets[..] {
+                    [] => "must wait".to_owned(),
+                    some => format!("may return {}", some.join(" or ")),
+                };
+                Some(format!("{} {allowed}", name(who, point.index)))
+            })
+            .collect();
+        let next = match &next[..] {
+            [] => "nothing may come next".to_owned(),
+            some => some.join("; "),
+        };
+        format!("{explained}, in the state {state:?}, by the specification: {next}")
+    }
+
+    /// Searches as [`explore`](Self::explore) does, and keeps the longest path.
+    fn lengthen(
+        &self,
+        at: Vec<usize>,
+        state: S::State,
+        path: &mut Vec<(usize, usize, Act)>,
+        visited: &mut HashSet<(Vec<usize>, S::State)>,
+        longest: &mut Explained<S::State>,
+    ) {
+        if !visited.insert((at.clone(), state.clone())) {
+            return;
+        }
+        if path.len() > longest.path.len() {
+            *longest = Explained {
+                path: path.clone(),
+                at: at.clone(),
+                state: state.clone(),
+            };
+        }
+        for who in 0..at.len() {
+            let Some(point) = self.points[who].get(at[who]) else {
+                continue;
+            };
+            if self.is_early(&at, who) {
+                continue;
+            }
+            for state in self.after(&state, who, point) {
+                let mut at = at.clone();
+                at[who] += 1;
+                path.push((who, point.index, point.act));
+                self.lengthen(at, state, path, visited, longest);
+                path.pop();
+            }
+        }
+    }
+
+    fn call(&self, who: usize, index: usize) -> Call<'_, S::Op> {
+        Call {
+            participant: who,
+            index,
+            op: self.history[who][index].op,
+        }
+    }
+
+    /// Whether the next act of another participant must come before that of this one.
+    fn is_early(&self, at: &[usize], who: usize) -> bool {
+        let Some(point) = self.points[who].get(at[who]) else {
+            return false;
+        };
+        self.order == Order::RealTime
+            && (0..at.len()).any(|other| {
+                other != who
+                    && self.points[other]
+                        .get(at[other])
+                        .is_some_and(|next| next.to < point.from)
+            })
+    }
+
+    /// The states after an act.
+    fn after(&self, state: &S::State, who: usize, point: &Point) -> Vec<S::State> {
+        let operation = &self.history[who][point.index];
+        let call = self.call(who, point.index);
+        match point.act {
+            Act::Begin => self.spec.begin(state, call),
+            Act::Cancel => self.spec.cancel(state, call),
+            Act::Unwind => self.spec.unwind(state, call),
+            Act::Finish => self
+                .spec
+                .step(state, call)
+                .into_iter()
+                .filter(|(_, ret)| Some(ret) == operation.ret.as_ref())
+                .map(|(state, _)| state)
+                .collect(),
+            Act::Either => {
+                let mut next = self.spec.cancel(state, call);
+                let finished = self.spec.step(state, call);
+                next.extend(finished.into_iter().map(|(state, _)| state));
+                next
+            }
         }
     }
 

@@ -44,7 +44,8 @@ pub struct Report {
     pub programs: u64,
     /// How many executions they took.
     pub executions: u64,
-    /// What failed: the smallest program that did.
+    /// What failed: the smallest program that did; with [`check`](crate::check) and its
+    /// siblings the smallest of each class.
     pub failures: Vec<Counterexample>,
     /// How long it took, added up over those who worked on it side by side.
     #[serde(serialize_with = "seconds")]

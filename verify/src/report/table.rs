@@ -116,6 +116,7 @@ fn row_text(what: &What, names: &[String], describe: &dyn Fn(Bits) -> String) ->
         }
         What::Unpark { owner } => write!(text, "  UNPARK {}", whose(*owner)),
         What::DropValue(id) => write!(text, "  drop value {id}"),
+        What::More => write!(text, "  and so on"),
     }
     .expect("writing to a string does not fail");
     text

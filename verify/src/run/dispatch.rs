@@ -36,8 +36,14 @@ pub(crate) trait Work: Send + Sync {
     /// Runs one of them.
     fn run_one(&self, program: usize) -> BatchResult;
 
-    /// Runs some of them in turn, up to the first that fails. A program that takes
-    /// long is named meanwhile.
+    /// Whether programs are run after one that has failed, for failures of other
+    /// classes: the smallest program of each is reported.
+    fn each_class(&self) -> bool {
+        false
+    }
+
+    /// Runs some of them in turn, up to the first that fails unless a failure of each
+    /// class is wanted. A program that takes long is named meanwhile.
     fn run(&self, programs: Range<usize>) -> BatchResult {
         let begun = Instant::now();
         let name = |program, taken: Duration| {
@@ -55,7 +61,7 @@ pub(crate) trait Work: Send + Sync {
             );
         };
         let mut result = Watch::over(watch::PERIOD, name, |watch| {
-            BatchResult::of(programs, |program| {
+            BatchResult::of(programs, self.each_class(), |program| {
                 watch.begins(program);
                 self.run_one(program)
             })
@@ -74,8 +80,8 @@ pub(crate) struct BatchResult {
     pub(crate) executions: u64,
     /// Whether a limit cut one of them.
     pub(crate) cut: bool,
-    /// The first program that failed, by its number, and how.
-    pub(crate) failure: Option<(usize, Counterexample)>,
+    /// The programs that failed, by their numbers, and how.
+    pub(crate) failures: Vec<(usize, Counterexample)>,
     /// How long it took.
     pub(crate) time: Duration,
 }
@@ -87,13 +93,18 @@ impl BatchResult {
             programs: 1,
             executions: 1,
             cut: true,
-            failure: Some((program, how)),
+            failures: vec![(program, how)],
             ..Self::default()
         }
     }
 
-    /// The result of programs that are run one by one, up to the first that fails.
-    pub(crate) fn of(programs: Range<usize>, mut run: impl FnMut(usize) -> Self) -> Self {
+    /// The result of programs that are run one by one, up to the first that fails
+    /// unless a failure of each class is wanted.
+    pub(crate) fn of(
+        programs: Range<usize>,
+        each_class: bool,
+        mut run: impl FnMut(usize) -> Self,
+    ) -> Self {
         let mut all = Self::default();
         for program in programs {
             let one = run(program);
@@ -101,8 +112,8 @@ impl BatchResult {
             all.executions += one.executions;
             all.cut |= one.cut;
             all.time += one.time;
-            all.failure = one.failure;
-            if all.failure.is_some() {
+            all.failures.extend(one.failures);
+            if !each_class && !all.failures.is_empty() {
                 break;
             }
         }
@@ -226,6 +237,8 @@ struct Progress {
     dispatched: usize,
     /// How many batches are not complete.
     outstanding: usize,
+    /// The failures that are reported, by the numbers of their programs.
+    failures: Vec<(usize, Counterexample)>,
 }
 
 /// How many programs make a batch at most: enough that dispatching costs nothing,
@@ -334,11 +347,25 @@ impl Progress {
         if result.cut && report.verdict == Verdict::Complete {
             report.verdict = Verdict::Bounded;
         }
-        if let Some((index, counterexample)) = result.failure
-            && index < self.end
-        {
-            self.end = index;
-            report.failures = vec![counterexample];
+        let each_class = self.work.as_ref().is_some_and(|work| work.each_class());
+        for (index, counterexample) in result.failures {
+            if !each_class {
+                if index < self.end {
+                    self.end = index;
+                    self.failures = vec![(index, counterexample)];
+                }
+                continue;
+            }
+            let class = counterexample.class;
+            let known = self.failures.iter().position(|(_, one)| one.class == class);
+            match known {
+                Some(known) if self.failures[known].0 < index => {}
+                Some(known) => self.failures[known] = (index, counterexample),
+                None => self.failures.push((index, counterexample)),
+            }
         }
+        self.failures.sort_by_key(|&(index, _)| index);
+        let failures = self.failures.iter();
+        report.failures = failures.map(|(_, failure)| failure.clone()).collect();
     }
 }

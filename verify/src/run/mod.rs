@@ -12,8 +12,9 @@ pub(crate) mod process;
 pub(crate) mod token;
 pub(crate) mod watch;
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use reveille::backend::{Loom, LoomWord, Native, Observed};
 
@@ -23,10 +24,12 @@ use crate::judge::erased::{AnySubject, erase};
 use crate::program::Program;
 use crate::report::table;
 use crate::report::{Counterexample, Report};
-use crate::run::dispatch::{BatchResult, Thread, Work};
+use crate::run::dispatch::{BatchResult, Event, Thread, Work};
 use crate::run::token::Token;
 use crate::subject::GenericSubject;
 use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::validate::validate;
+use crate::subject::verdict::Class;
 
 /// Something that can be run by name, under every engine.
 pub(crate) trait Entry: Send + Sync {
@@ -78,11 +81,65 @@ impl<F: GenericSubject> Entry for Generic<F> {
     }
 }
 
-/// Runs one mode over a generic subject, on threads of this process.
+/// Runs one mode over a generic subject, on threads of this process, up to the first
+/// failure.
+#[cfg(test)]
 pub(crate) fn run<F: GenericSubject>(subject: &F, name: &str, mode: Mode, plan: &Plan) -> Report {
-    let prepare = || Box::new(Programs::of(subject, name, mode, plan)) as Box<dyn Work>;
-    let reports = dispatch::dispatch(vec![&prepare], Thread::all(mode), &mut |_| {});
+    run_programs(mode, &|| Programs::of(subject, name, mode, plan))
+}
+
+/// Runs one mode over a generic subject, on threads of this process. The smallest
+/// program that fails is reported of each class of failure.
+pub(crate) fn run_each_class<F: GenericSubject>(
+    subject: &F,
+    name: &str,
+    mode: Mode,
+    plan: &Plan,
+) -> Report {
+    if let Err(sentence) = validate(&subject.on::<Native>(), plan.bound.participants) {
+        panic!("{name}: {sentence}");
+    }
+    run_programs(mode, &|| Programs {
+        told: Some(Mutex::default()),
+        ..Programs::of(subject, name, mode, plan)
+    })
+}
+
+fn run_programs(mode: Mode, programs: &(dyn Fn() -> Programs + Sync)) -> Report {
+    let prepare = || Box::new(programs()) as Box<dyn Work>;
+    let mut progress = Progress::new();
+    let mut notify = |event: Event<'_>| progress.show(&event);
+    let reports = dispatch::dispatch(vec![&prepare], Thread::all(mode), &mut notify);
     reports.into_iter().next().expect("one was asked for")
+}
+
+/// Says how far a run has come, when it takes longer than some seconds.
+struct Progress {
+    said: Instant,
+}
+
+impl Progress {
+    /// How often it says so.
+    const PERIOD: Duration = Duration::from_secs(10);
+
+    fn new() -> Self {
+        Self {
+            said: Instant::now(),
+        }
+    }
+
+    fn show(&mut self, event: &Event<'_>) {
+        let Event::Underway(report, programs) = event else {
+            return;
+        };
+        if self.said.elapsed() >= Self::PERIOD {
+            self.said = Instant::now();
+            eprintln!(
+                "{} {}/{}: {} of {programs} programs, {} executions",
+                report.subject, report.engine, report.mode, report.programs, report.executions
+            );
+        }
+    }
 }
 
 /// Runs one execution of a generic subject again.
@@ -125,6 +182,9 @@ fn explore(mode: Mode, job: &Arc<Job>, limits: Limits) -> Explored {
 
 /// The programs of a plan over a subject.
 struct Programs {
+    /// Where a failure of each class is wanted: those that have been told of, with the
+    /// smallest program of each.
+    told: Option<Mutex<HashMap<Class, usize>>>,
     subject: Arc<dyn AnySubject>,
     name: String,
     mode: Mode,
@@ -134,12 +194,14 @@ struct Programs {
 
 impl Programs {
     fn of<F: GenericSubject>(subject: &F, name: &str, mode: Mode, plan: &Plan) -> Self {
-        let subject = over_backend(subject, mode, plan.bound.participants);
+        let participants = plan.bound.participants;
+        let subject = over_backend(subject, mode, participants);
         let programs = match plan.drawn {
             None => Program::enumerate(&*subject, plan.bound),
             Some(number) => draw(&*subject, plan, number),
         };
         Self {
+            told: None,
             subject,
             name: name.to_owned(),
             mode,
@@ -179,7 +241,15 @@ impl Work for Programs {
         let program = self.programs[index].clone();
         let job = Job::new(subject.clone(), program.clone(), mode.order(), None);
         let explored = explore(*mode, &job, limits);
-        let failure = explored.failure.map(|failure| {
+        let failure = explored.failure.filter(|failure| {
+            let Some(told) = &self.told else { return true };
+            let mut told = told.lock().unwrap_or_else(|poison| poison.into_inner());
+            let first = told.entry(failure.violation.class).or_insert(usize::MAX);
+            let smaller = index < *first;
+            *first = index.min(*first);
+            smaller
+        });
+        let failure = failure.map(|failure| {
             let failing = Failing {
                 subject,
                 name: &self.name,
@@ -194,9 +264,13 @@ impl Work for Programs {
             programs: 1,
             executions: explored.executions,
             cut: !explored.exhausted,
-            failure,
+            failures: failure.into_iter().collect(),
             ..BatchResult::default()
         }
+    }
+
+    fn each_class(&self) -> bool {
+        self.told.is_some()
     }
 }
 
@@ -227,7 +301,8 @@ fn draw(subject: &dyn AnySubject, plan: &Plan, number: u64) -> Vec<Program> {
             break;
         }
         let program = Program::draw(subject, plan.bound, &mut draw);
-        if !program.is_empty() && programs.insert(program.clone()) {
+        let wanted = !plan.bound.only_panics || program.panics();
+        if !program.is_empty() && wanted && programs.insert(program.clone()) {
             drawn.push(program);
         }
     }

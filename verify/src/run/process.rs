@@ -101,7 +101,7 @@ impl Worker for Process {
                 let program = batch.programs.start;
                 BatchResult::died(program, died(&*batch.work, program, how))
             }
-            Err(_) => BatchResult::of(batch.programs.clone(), |program| {
+            Err(_) => BatchResult::of(batch.programs.clone(), batch.work.each_class(), |program| {
                 self.run(&Batch {
                     programs: program..program + 1,
                     ..batch.clone()

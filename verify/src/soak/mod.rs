@@ -135,9 +135,11 @@ impl Work for Scenes {
             programs: 1,
             executions: self.tasks,
             cut: true,
-            failure: self
+            failures: self
                 .play(scene)
-                .map(|counterexample| (scene, counterexample)),
+                .map(|counterexample| (scene, counterexample))
+                .into_iter()
+                .collect(),
             ..BatchResult::default()
         }
     }

@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use reveille::mutex::LockOwned;
 use reveille::backend::BlockingBackend;
+use reveille::mutex::LockOwned;
 use reveille::protocol::Bits;
 use reveille::{Mutex, OwnedMutexGuard};
 
@@ -178,7 +178,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
             Fault::GrantSwallowed => Operation::future("wait", Op::Wait),
         };
         vec![
-            role(0, vec![wait.clone().staged()]),
+            role(0, vec![wait.clone()]),
             role(1, vec![wait.alias()]),
             role(
                 2,

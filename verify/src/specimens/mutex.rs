@@ -24,7 +24,7 @@ pub(crate) fn entries() -> Vec<SpecimenEntry> {
 
 /// Every one, with its name and the class it must be caught in: none for those
 /// that must pass.
-pub(crate) const ALL: [(&str, Fault, Option<Class>); 5] = [
+pub(crate) const ALL: [(&str, Fault, Option<Class>); 6] = [
     ("plain", Fault::None, None),
     (
         "grant-kept",
@@ -42,6 +42,11 @@ pub(crate) const ALL: [(&str, Fault, Option<Class>); 5] = [
         Some(Class::LostWakeUp),
     ),
     ("overtakes", Fault::Overtakes, Some(Class::WrongResult)),
+    (
+        "takes-then-clones",
+        Fault::TakesThenClones,
+        Some(Class::Panic),
+    ),
 ];
 
 /// The specimen over every backend.

@@ -189,6 +189,14 @@ impl<B: BlockingBackend> Notify<B> {
         }
     }
 
+    /// Whether [`look`](Self::look) would find that a wait is over.
+    fn is_over(&self, state: &State, number: Option<usize>) -> bool {
+        match number {
+            None => state.permit,
+            Some(number) => state.queue[state.place(number)].grant != Grant::None,
+        }
+    }
+
     /// Looks whether a wait is over.
     fn look(&self, state: &mut State, number: Option<usize>) -> bool {
         match number {
@@ -218,16 +226,22 @@ impl<B: BlockingBackend> Future for Notified<B> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         let notify = &this.notify;
-        let mut over = notify
-            .lock
-            .with(|section| notify.look(section.state, this.number));
-        if !over {
+        loop {
+            // With no waker in hand: one that panics when it is dropped would take the
+            // notification along.
+            let over = notify
+                .lock
+                .with(|section| notify.look(section.state, this.number));
+            if over {
+                this.number = None;
+                return Poll::Ready(());
+            }
             let waker = cx.waker().clone();
-            let (again, unused) = notify.lock.with(|section| {
+            let (registered, unused) = notify.lock.with(|section| {
                 let state = section.state;
                 let looks = notify.fault != Fault::ChecksThenRegisters;
-                if looks && notify.look(state, this.number) {
-                    return (true, Some(waker));
+                if looks && notify.is_over(state, this.number) {
+                    return (false, Some(waker));
                 }
                 let number = *this.number.get_or_insert_with(|| {
                     state.queue.push(Wait {
@@ -244,17 +258,12 @@ impl<B: BlockingBackend> Future for Notified<B> {
                     Some(_) if notify.fault == Fault::FirstWakerKept => Some(waker),
                     place => place.replace(waker),
                 };
-                (false, unused)
+                (true, unused)
             });
             drop(unused);
-            over = again;
-        }
-        match over {
-            true => {
-                this.number = None;
-                Poll::Ready(())
+            if registered {
+                return Poll::Pending;
             }
-            false => Poll::Pending,
         }
     }
 }

@@ -49,10 +49,16 @@ pub(crate) enum Fault {
     DropValueUnderLock,
     /// P5: the first waker is kept.
     FirstWakerKept,
+    /// P5 and P7: a poll with the waker that is registered already takes it out, and
+    /// registers none.
+    SameWakerDropped,
     /// P5 and P3: a receiver that leaves keeps its waker in the channel.
     WakerOutlivesHalf,
     /// P6: a value is handed to the wait, and dropped with it.
     DroppedWithWait,
+    /// P6: as `DroppedWithWait`, but only by a wait that was woken and is suspended
+    /// again. A registration wakes itself once.
+    DroppedWithSecondWait,
     /// P6: a value sent to a receiver that then leaves is never dropped.
     ValueLost,
     /// P7: whoever is polled twice takes it that there is an answer.
@@ -77,7 +83,7 @@ pub(crate) enum Fault {
 impl Fault {
     /// Every one, with its name and the class it must be caught in: none for
     /// those that must pass.
-    pub(crate) const ALL: [(&'static str, Self, Option<Class>); 21] = [
+    pub(crate) const ALL: [(&'static str, Self, Option<Class>); 23] = [
         ("plain", Self::None, None),
         ("two-locks", Self::TwoLocks, Some(Class::LostWakeUp)),
         (
@@ -117,6 +123,11 @@ impl Fault {
             Some(Class::StaleWaker),
         ),
         (
+            "same-waker-dropped",
+            Self::SameWakerDropped,
+            Some(Class::LostWakeUp),
+        ),
+        (
             "waker-outlives-half",
             Self::WakerOutlivesHalf,
             Some(Class::Leak),
@@ -124,6 +135,11 @@ impl Fault {
         (
             "dropped-with-wait",
             Self::DroppedWithWait,
+            Some(Class::CancellationRace),
+        ),
+        (
+            "dropped-with-second-wait",
+            Self::DroppedWithSecondWait,
             Some(Class::CancellationRace),
         ),
         ("value-lost", Self::ValueLost, Some(Class::Leak)),
@@ -180,6 +196,8 @@ struct State {
     value: Option<Value>,
     /// For [`Fault::DroppedWithWait`]: the value handed to the wait.
     handed: Option<Value>,
+    /// For [`Fault::DroppedWithSecondWait`]: the wait has been woken already.
+    woken: bool,
     sender: Option<Waker>,
     receiver: Option<Waker>,
     sender_gone: bool,
@@ -187,6 +205,23 @@ struct State {
     /// For [`Fault::BusyAfterPanic`]: the sender is waking, and wakes again
     /// whoever waits for it to be done.
     busy: bool,
+}
+
+/// The wait for the receiver to close.
+struct Closed<'a, B: BlockingBackend>(&'a Channel<B>);
+
+impl<B: BlockingBackend> Future for Closed<'_, B> {
+    type Output = Ret;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ret> {
+        self.0.poll_closed(cx)
+    }
+}
+
+impl<B: BlockingBackend> Drop for Closed<'_, B> {
+    fn drop(&mut self) {
+        drop(self.0.lock.with(|section| section.state.sender.take()));
+    }
 }
 
 /// A half, while it is held.
@@ -215,7 +250,12 @@ impl<B: BlockingBackend> Channel<B> {
             if state.closed && !self.is(Fault::SentToNobody) {
                 return (value.take(), [None, state.sender.take()]);
             }
-            if self.is(Fault::DroppedWithWait) && state.receiver.is_some() {
+            let hands = match self.fault {
+                Fault::DroppedWithWait => state.receiver.is_some(),
+                Fault::DroppedWithSecondWait => state.receiver.is_some() && state.woken,
+                _ => false,
+            };
+            if hands {
                 state.handed = value.take();
             } else {
                 state.value = value.take();
@@ -400,6 +440,15 @@ impl<B: BlockingBackend> Channel<B> {
             if self.is(Fault::WakeIsAnswer) && polls > 1 {
                 return Poll::Ready(self.received(Err(())));
             }
+            if self.is(Fault::SameWakerDropped) {
+                let same = self.lock.with(|section| {
+                    let receiver = &mut section.state.receiver;
+                    receiver.take_if(|waker| waker.will_wake(cx.waker()))
+                });
+                if same.is_some() {
+                    return Poll::Pending;
+                }
+            }
             let waker = match self.is(Fault::CloneUnderLock) {
                 true => None,
                 false => Some(cx.waker().clone()),
@@ -413,6 +462,7 @@ impl<B: BlockingBackend> Channel<B> {
                     return (true, waker);
                 }
                 let waker = waker.or_else(|| Some(cx.waker().clone()));
+                state.woken = polls > 1;
                 let old = std::mem::replace(&mut state.receiver, waker);
                 if self.is(Fault::DropWakerUnderLock) {
                     drop(old);
@@ -422,7 +472,8 @@ impl<B: BlockingBackend> Channel<B> {
             });
             drop(old);
             if registered {
-                if self.is(Fault::WakesItself) && polls == 1 {
+                let again = self.is(Fault::WakesItself) || self.is(Fault::DroppedWithSecondWait);
+                if again && polls == 1 {
                     cx.waker().wake_by_ref();
                 }
                 return Poll::Pending;
@@ -445,6 +496,8 @@ struct Recv<'a, B: BlockingBackend> {
     channel: &'a Channel<B>,
     terminated: &'a mut bool,
     polls: usize,
+    /// The last poll has returned that it is pending.
+    suspended: bool,
 }
 
 impl<B: BlockingBackend> Future for Recv<'_, B> {
@@ -452,7 +505,9 @@ impl<B: BlockingBackend> Future for Recv<'_, B> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ret> {
         let channel = self.channel;
+        self.suspended = false;
         let poll = channel.poll_recv(cx, &mut self.polls);
+        self.suspended = poll.is_pending();
         *self.terminated |= poll.is_ready();
         poll
     }
@@ -460,13 +515,21 @@ impl<B: BlockingBackend> Future for Recv<'_, B> {
 
 impl<B: BlockingBackend> Drop for Recv<'_, B> {
     fn drop(&mut self) {
-        if self.channel.is(Fault::DroppedWithWait) && !*self.terminated {
-            let state = |channel: &Channel<B>| {
-                channel
-                    .lock
-                    .with(|section| (section.state.handed.take(), section.state.receiver.take()))
-            };
-            drop(state(self.channel));
+        let hands = matches!(
+            self.channel.fault,
+            Fault::DroppedWithWait | Fault::DroppedWithSecondWait
+        );
+        if hands && !*self.terminated {
+            // A poll that unwinds, and is no wait any more, gives it back.
+            let gives_back = self.channel.is(Fault::DroppedWithSecondWait) && !self.suspended;
+            let left = self.channel.lock.with(|section| {
+                let state = section.state;
+                if gives_back && state.value.is_none() {
+                    state.value = state.handed.take();
+                }
+                (state.handed.take(), state.receiver.take())
+            });
+            drop(left);
         }
     }
 }
@@ -547,9 +610,7 @@ fn sender<'a, B: BlockingBackend>(
         });
     }
     match (half, op) {
-        (Some(channel), Op::Closed) => {
-            Started::future(std::future::poll_fn(|cx| channel.poll_closed(cx)))
-        }
+        (Some(channel), Op::Closed) => Started::future(Closed(channel)),
         (Some(channel), Op::IsClosed) => {
             Started::Done(Ret::Is(channel.lock.with(|section| section.state.closed)))
         }
@@ -577,6 +638,7 @@ fn receiver<'a, B: BlockingBackend>(
                 channel,
                 terminated,
                 polls: 0,
+                suspended: false,
             });
         }
         Op::TryRecv if *terminated => Ret::Closed,

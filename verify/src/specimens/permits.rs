@@ -39,6 +39,10 @@ pub(crate) enum Fault {
     ServesOne,
     /// P8: a waker that panics keeps those after it from being woken.
     BatchStops,
+    /// P8: permits are taken before the waker is cloned, which may panic.
+    TakesThenClones,
+    /// A wait that is dropped leaves its waker behind.
+    WakerKept,
 }
 
 /// Permits, with a queue.
@@ -53,17 +57,19 @@ struct State {
     queue: Vec<Wait>,
     /// The number of the next to come.
     next: usize,
+    /// For [`Fault::WakerKept`]: what is left behind.
+    kept: Vec<Waker>,
 }
 
 struct Wait {
     number: usize,
     permits: usize,
-    answer: Option<BoxedRet>,
+    answer: Option<Outcome>,
     waker: Option<Waker>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BoxedRet {
+pub(crate) enum Outcome {
     Granted,
     Closed,
 }
@@ -91,7 +97,7 @@ impl State {
                 break;
             }
             self.free -= wait.permits;
-            wait.answer = Some(BoxedRet::Granted);
+            wait.answer = Some(Outcome::Granted);
             wakers.extend(wait.waker.take());
             if fault == Fault::ServesOne {
                 break;
@@ -108,6 +114,7 @@ impl<B: BlockingBackend> Permits<B> {
             closed: false,
             queue: Vec::new(),
             next: 0,
+            kept: Vec::new(),
         };
         Arc::new(Self {
             fault,
@@ -116,21 +123,26 @@ impl<B: BlockingBackend> Permits<B> {
     }
 
     /// Takes permits without waiting. None: there are too few.
-    pub(crate) fn try_acquire(&self, permits: usize) -> Option<BoxedRet> {
+    pub(crate) fn try_acquire(&self, permits: usize) -> Option<Outcome> {
         self.lock
             .with(|section| self.take(section.state, permits, false))
     }
 
-    fn take(&self, state: &mut State, permits: usize, waited: bool) -> Option<BoxedRet> {
-        if state.closed {
-            return Some(BoxedRet::Closed);
-        }
-        let polite = !matches!(self.fault, Fault::Overtakes | Fault::SmallFirst);
-        if state.free < permits || (polite && !waited && state.is_queued()) {
+    fn take(&self, state: &mut State, permits: usize, waited: bool) -> Option<Outcome> {
+        if !self.has(state, permits, waited) {
             return None;
         }
+        if state.closed {
+            return Some(Outcome::Closed);
+        }
         state.free -= permits;
-        Some(BoxedRet::Granted)
+        Some(Outcome::Granted)
+    }
+
+    fn has(&self, state: &State, permits: usize, waited: bool) -> bool {
+        let polite = !matches!(self.fault, Fault::Overtakes | Fault::SmallFirst);
+        let behind = polite && !waited && state.is_queued();
+        state.closed || (state.free >= permits && !behind)
     }
 
     pub(crate) fn release(&self, permits: usize) {
@@ -166,7 +178,7 @@ impl<B: BlockingBackend> Permits<B> {
             let waiting = state.queue.iter_mut().filter(|wait| wait.answer.is_none());
             let mut wakers = Vec::new();
             for wait in waiting.take(told) {
-                wait.answer = Some(BoxedRet::Closed);
+                wait.answer = Some(Outcome::Closed);
                 wakers.extend(wait.waker.take());
             }
             wakers
@@ -190,8 +202,22 @@ impl<B: BlockingBackend> Permits<B> {
         }
     }
 
+    /// Whether [`look`](Self::look) would find an answer.
+    fn is_over(&self, state: &State, permits: usize, number: Option<usize>) -> bool {
+        let Some(number) = number else {
+            return self.has(state, permits, false);
+        };
+        let mut waits = state.queue.iter();
+        waits
+            .find(|wait| wait.number == number)
+            .is_some_and(|wait| {
+                let overtakes = self.fault == Fault::Overtakes;
+                wait.answer.is_some() || (overtakes && self.has(state, permits, true))
+            })
+    }
+
     /// Looks whether a wait is over; one that has no number begins.
-    fn look(&self, state: &mut State, permits: usize, number: Option<usize>) -> Option<BoxedRet> {
+    fn look(&self, state: &mut State, permits: usize, number: Option<usize>) -> Option<Outcome> {
         let Some(number) = number else {
             return self.take(state, permits, false);
         };
@@ -216,21 +242,31 @@ pub(crate) struct Acquire<B: BlockingBackend> {
 }
 
 impl<B: BlockingBackend> Future for Acquire<B> {
-    type Output = BoxedRet;
+    type Output = Outcome;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<BoxedRet> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
         let this = self.get_mut();
         let from = &this.from;
-        let look = |state: &mut State, number| from.look(state, this.permits, number);
-        let mut answer = from.lock.with(|section| look(section.state, this.number));
-        if answer.is_none() {
+        loop {
+            // With no waker in hand: one that panics when it is dropped would take the
+            // grant along.
+            let answer = from
+                .lock
+                .with(|section| from.look(section.state, this.permits, this.number));
+            if let Some(answer) = answer {
+                this.number = None;
+                if from.fault == Fault::TakesThenClones {
+                    drop(cx.waker().clone());
+                }
+                return Poll::Ready(answer);
+            }
             let waker = cx.waker().clone();
-            let (again, unused) = from.lock.with(|section| {
+            let (registered, unused) = from.lock.with(|section| {
                 let state = section.state;
                 if from.fault != Fault::ChecksThenRegisters
-                    && let Some(answer) = look(state, this.number)
+                    && from.is_over(state, this.permits, this.number)
                 {
-                    return (Some(answer), Some(waker));
+                    return (false, Some(waker));
                 }
                 let number = *this.number.get_or_insert_with(|| {
                     state.queue.push(Wait {
@@ -248,21 +284,12 @@ impl<B: BlockingBackend> Future for Acquire<B> {
                     Some(place) => place.replace(waker),
                     None => Some(waker),
                 };
-                (None, unused)
+                (true, unused)
             });
-            answer = again;
-            if answer.is_some() {
-                // Before the waker, which may panic when it is dropped: it has left.
-                this.number = None;
-            }
             drop(unused);
-        }
-        match answer {
-            Some(answer) => {
-                this.number = None;
-                Poll::Ready(answer)
+            if registered {
+                return Poll::Pending;
             }
-            None => Poll::Pending,
         }
     }
 }
@@ -280,8 +307,11 @@ impl<B: BlockingBackend> Drop for Acquire<B> {
             if fault == Fault::PlaceKept && state.queue[place].answer.is_none() {
                 return (state.queue[place].waker.take(), Vec::new());
             }
-            let wait = state.queue.remove(place);
-            if wait.answer == Some(BoxedRet::Granted) && fault != Fault::GrantKept {
+            let mut wait = state.queue.remove(place);
+            if fault == Fault::WakerKept {
+                state.kept.extend(wait.waker.take());
+            }
+            if wait.answer == Some(Outcome::Granted) && fault != Fault::GrantKept {
                 state.free += wait.permits;
             }
             (wait.waker, state.serve(fault))

@@ -7,7 +7,7 @@ use reveille::backend::BlockingBackend;
 use reveille::protocol::Bits;
 
 use crate::run::entry::SpecimenEntry;
-use crate::specimens::permits::{BoxedRet, Fault, Permits};
+use crate::specimens::permits::{Fault, Outcome, Permits};
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::Call;
 use crate::subject::step::Step;
@@ -23,7 +23,7 @@ pub(crate) fn entries() -> Vec<SpecimenEntry> {
 
 /// Every one, with its name and the class it must be caught in: none for those
 /// that must pass.
-pub(crate) const ALL: [(&str, Fault, Option<Class>); 8] = [
+pub(crate) const ALL: [(&str, Fault, Option<Class>); 9] = [
     ("plain", Fault::None, None),
     (
         "grant-kept",
@@ -52,6 +52,7 @@ pub(crate) const ALL: [(&str, Fault, Option<Class>); 8] = [
     ),
     ("small-first", Fault::SmallFirst, Some(Class::WrongResult)),
     ("batch-stops", Fault::BatchStops, Some(Class::Panic)),
+    ("waker-kept", Fault::WakerKept, Some(Class::Leak)),
 ];
 
 /// The specimen over every backend.
@@ -180,13 +181,13 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
     }
 }
 
-fn keep(held: &mut Vec<usize>, number: usize, answer: Option<BoxedRet>) -> Ret {
+fn keep(held: &mut Vec<usize>, number: usize, answer: Option<Outcome>) -> Ret {
     match answer {
-        Some(BoxedRet::Granted) => {
+        Some(Outcome::Granted) => {
             held.push(number);
             Ret::Acquired(number)
         }
-        Some(BoxedRet::Closed) => Ret::Closed,
+        Some(Outcome::Closed) => Ret::Closed,
         None => Ret::NoPermits,
     }
 }

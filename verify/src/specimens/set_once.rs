@@ -75,7 +75,7 @@ impl Fault {
         (
             "dropped-stays-queued",
             Self::DroppedStaysQueued,
-            Some(Class::CancellationRace),
+            Some(Class::Leak),
         ),
         ("stops-at-panic", Self::StopsAtPanic, Some(Class::Panic)),
         ("set-twice", Self::SetTwice, Some(Class::WrongResult)),

@@ -91,7 +91,11 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
             role(
                 "driver",
                 2,
-                vec![Operation::future("drive", Op::Drive).alias()],
+                vec![
+                    Operation::future("drive", Op::Drive)
+                        .alias()
+                        .keeps_waker("the driver of this subject keeps its latest waker"),
+                ],
             ),
             role(
                 "clock",

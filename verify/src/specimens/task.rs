@@ -317,29 +317,38 @@ impl<B: BlockingBackend> Task<B> {
     }
 
     fn poll_join(&self, cx: &Context<'_>) -> Poll<Ret> {
-        let waker = cx.waker().clone();
-        let mut unused = None;
-        let outcome = self.lock.with(|section| {
-            if section.state.joined {
-                unused = Some(waker);
-                return Some(None);
+        loop {
+            // With no waker in hand: one that panics when it is dropped would take the
+            // outcome along.
+            let outcome = self.lock.with(|section| {
+                if section.state.joined {
+                    return Some(None);
+                }
+                let outcome = section.state.outcome.take();
+                section.state.joined = outcome.is_some();
+                outcome.map(Some)
+            });
+            match outcome {
+                Some(Some(Ok(value))) => return Poll::Ready(Ret::Output(value.id())),
+                Some(Some(Err(Cancelled))) => return Poll::Ready(Ret::Cancelled),
+                Some(None) => return Poll::Ready(Ret::Unit),
+                None => {}
             }
-            let outcome = section.state.outcome.take();
-            section.state.joined = outcome.is_some();
-            let join = &mut section.state.join;
-            let keeps = self.is(Fault::JoinWakerKept) && join.is_some();
-            unused = match outcome.is_some() || keeps {
-                true => Some(waker),
-                false => join.replace(waker),
-            };
-            outcome.map(Some)
-        });
-        drop(unused);
-        match outcome {
-            Some(Some(Ok(value))) => Poll::Ready(Ret::Output(value.id())),
-            Some(Some(Err(Cancelled))) => Poll::Ready(Ret::Cancelled),
-            Some(None) => Poll::Ready(Ret::Unit),
-            None => Poll::Pending,
+            let waker = cx.waker().clone();
+            let (registered, unused) = self.lock.with(|section| {
+                if section.state.joined || section.state.outcome.is_some() {
+                    return (false, Some(waker));
+                }
+                let join = &mut section.state.join;
+                match self.is(Fault::JoinWakerKept) && join.is_some() {
+                    true => (true, Some(waker)),
+                    false => (true, join.replace(waker)),
+                }
+            });
+            drop(unused);
+            if registered {
+                return Poll::Pending;
+            }
         }
     }
 

@@ -4,6 +4,7 @@ pub(crate) mod plan;
 pub(crate) mod role;
 pub(crate) mod spec;
 pub(crate) mod step;
+pub(crate) mod validate;
 pub(crate) mod value;
 pub(crate) mod verdict;
 
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use reveille::backend::{BlockingBackend, Native};
 use reveille::protocol::Bits;
 
-use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::plan::{Bound, Mode, Plan, Profile};
 use crate::subject::role::Role;
 use crate::subject::spec::{Call, Spec};
 use crate::subject::step::Step;
@@ -128,11 +129,28 @@ pub trait GenericSubject: Send + Sync + 'static {
     }
 }
 
-/// For two participants, and for three.
+/// The plans of a subject that declares none: for two participants, and for three; each
+/// without wakers that panic and then with them, so that what only these break hides
+/// nothing else.
 pub(crate) fn default_plans(takes_three: bool, mode: Mode, profile: Profile) -> Vec<Plan> {
     let of_three = takes_three.then(|| Plan::of_three(mode, profile));
     let plans = [Some(Plan::of(mode, profile)), of_three.flatten()];
-    plans.into_iter().flatten().collect()
+    let mut all = Vec::new();
+    for plan in plans.into_iter().flatten() {
+        let with = |panics, only_panics| {
+            let bound = Bound {
+                panics,
+                only_panics,
+                ..plan.bound
+            };
+            Plan { bound, ..plan }
+        };
+        all.push(with(false, false));
+        if plan.bound.panics && plan.bound.non_default > 0 {
+            all.push(with(true, true));
+        }
+    }
+    all
 }
 
 /// An operation that has been started.

@@ -168,10 +168,14 @@ pub struct Bound {
     pub total: usize,
     /// How many operations at most are polled in a mode other than `Await`.
     pub non_default: usize,
+    /// At which suspension at most something other than waiting is done: 1 or 2.
+    pub suspensions: u8,
     /// Whether operations that block their thread take part.
     pub blocking: bool,
     /// Whether wakers that panic take part.
     pub panics: bool,
+    /// Whether only programs are run in which one takes part.
+    pub only_panics: bool,
 }
 
 impl fmt::Display for Bound {
@@ -181,8 +185,10 @@ impl fmt::Display for Bound {
             operations,
             total,
             non_default,
+            suspensions,
             blocking,
             panics,
+            only_panics,
         } = self;
         write!(f, "{participants}x{operations}")?;
         if *total < participants * operations {
@@ -191,11 +197,16 @@ impl fmt::Display for Bound {
         if non_default < total {
             write!(f, ", {non_default} non-default")?;
         }
+        if *suspensions < 2 && *non_default > 0 {
+            f.write_str(" at the first suspension")?;
+        }
         if !blocking {
             f.write_str(", none blocking")?;
         }
-        if !panics {
-            f.write_str(", no panics")?;
+        match (*panics, *only_panics) {
+            (false, _) => f.write_str(", no panics")?,
+            (true, true) => f.write_str(", with panics")?,
+            (true, false) => {}
         }
         Ok(())
     }
@@ -224,8 +235,15 @@ impl Plan {
             operations,
             total,
             non_default,
+            // loom is slow, and another engine carries the bounds.
+            suspensions: if matches!(mode, Mode::Sections | Mode::Accesses) {
+                1
+            } else {
+                2
+            },
             blocking: mode != Mode::Steps,
             panics,
+            only_panics: false,
         };
         let every = |bound| Self {
             bound,
@@ -281,8 +299,15 @@ impl Plan {
             operations,
             total,
             non_default,
+            // loom is slow, and another engine carries the bounds.
+            suspensions: if matches!(mode, Mode::Sections | Mode::Accesses) {
+                1
+            } else {
+                2
+            },
             blocking: mode != Mode::Steps,
             panics,
+            only_panics: false,
         };
         use Profile::{Deep, Full, Quick};
         let bound = match (mode, profile) {

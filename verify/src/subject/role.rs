@@ -26,9 +26,11 @@ pub struct Operation<Op> {
     /// Whether it is only awaited or cancelled, because it is another name for an
     /// operation that is tried in every polling mode.
     pub alias: bool,
-    /// Whether it waits for one thing after another: it is dropped at the second
-    /// too.
-    pub staged: bool,
+    /// Whether it takes effect anywhere between its call and its return.
+    pub spanning: bool,
+    /// Why a waker of the operation may be alive when it has ended; `None` if none
+    /// may.
+    pub keeps_waker: Option<&'static str>,
 }
 
 /// How an operation runs.
@@ -65,7 +67,8 @@ impl<Op> Operation<Op> {
             kind,
             leaves: false,
             alias: false,
-            staged: false,
+            spanning: false,
+            keeps_waker: None,
         }
     }
 
@@ -78,10 +81,25 @@ impl<Op> Operation<Op> {
         self
     }
 
-    /// Declares that the operation waits for one thing after another.
+    /// Declares that the operation takes effect anywhere between its call and its
+    /// return.
+    ///
+    /// Without this it must take effect between its first section and its last, which
+    /// is a stricter judgement. It is too strict where the state is not all under locks
+    /// of the backend: where the operation also reads or writes an atomic, a cell or
+    /// another primitive beside them.
     #[must_use]
-    pub const fn staged(mut self) -> Self {
-        self.staged = true;
+    pub const fn spanning(mut self) -> Self {
+        self.spanning = true;
+        self
+    }
+
+    /// Declares that a waker of the operation may stay registered when the operation
+    /// has ended, with the reason. Without this it is a [leak](crate::Class::Leak) if
+    /// a waker of an ended operation is alive when nothing moves any more.
+    #[must_use]
+    pub const fn keeps_waker(mut self, reason: &'static str) -> Self {
+        self.keeps_waker = Some(reason);
         self
     }
 
@@ -100,7 +118,8 @@ impl<Op> Operation<Op> {
             kind: self.kind,
             leaves: self.leaves,
             alias: self.alias,
-            staged: self.staged,
+            spanning: self.spanning,
+            keeps_waker: self.keeps_waker,
         }
     }
 }

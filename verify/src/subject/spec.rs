@@ -37,13 +37,21 @@ pub trait Spec: Send + Sync + 'static {
         vec![state.clone()]
     }
 
-    /// What giving up the operation may do to the state (it hands on what it was
-    /// granted, say). Nothing, by default. Futures are given up by being
-    /// dropped; any operation is, where a waker's panic goes through it, if it
-    /// has not taken effect.
+    /// Returns what giving up the operation may do to the state (it hands on what it
+    /// was granted, say). Nothing, by default. A future is given up when it is dropped
+    /// before it returns.
     fn cancel(&self, state: &Self::State, call: Call<'_, Self::Op>) -> Vec<Self::State> {
         let _ = call;
         vec![state.clone()]
+    }
+
+    /// Returns what a future may have done to the state that the panic of a waker went
+    /// through, and that was dropped then. It has delivered nothing: what
+    /// [`cancel`](Self::cancel) does, by default. Where an operation acts before it
+    /// returns (it locks and unlocks in one, say), include what it
+    /// [does](Self::effects).
+    fn unwind(&self, state: &Self::State, call: Call<'_, Self::Op>) -> Vec<Self::State> {
+        self.cancel(state, call)
     }
 
     /// What the operation does to the state, whatever it answers: what an

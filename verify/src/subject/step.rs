@@ -13,18 +13,22 @@ pub struct Step {
 
 /// The polling mode of an operation: what is done with its future. Operations
 /// that are no futures have only the default, [`Await`](Self::Await).
+///
+/// Suspensions are counted from 1: a future is suspended by a poll that returns
+/// `Pending`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Polling {
     /// Polled, and polled again with the same waker each time it was woken.
     Await,
-    /// As `Await`, but polled again with another waker after the first pending
-    /// poll.
-    Repoll,
-    /// Dropped while pending, after this number of polls: zero, one, or two. The
-    /// last is for operations that wait for one thing after another.
+    /// As `Await`, but polled again at once with another waker, at this suspension.
+    Repoll(u8),
+    /// As `Await`, but polled again at once with the same waker, at this suspension:
+    /// a spurious poll, which nothing asked for.
+    Spurious(u8),
+    /// Dropped while it waits, at this suspension; with zero before its first poll.
     Cancel(u8),
-    /// Polled until its waker is woken, then dropped instead of polled.
-    Granted,
+    /// Dropped when its waker is woken, at this suspension, instead of polled.
+    Granted(u8),
     /// As `Await`, with a waker that panics when it is cloned, woken or
     /// dropped.
     Panics(Hook),
@@ -43,16 +47,20 @@ pub enum Hook {
 
 impl Polling {
     /// All of them, the simplest first.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 13] = [
         Self::Await,
-        Self::Repoll,
+        Self::Repoll(1),
+        Self::Spurious(1),
         Self::Cancel(1),
-        Self::Granted,
+        Self::Granted(1),
         Self::Cancel(0),
         Self::Panics(Hook::Clone),
         Self::Panics(Hook::Wake),
         Self::Panics(Hook::Drop),
         Self::Cancel(2),
+        Self::Granted(2),
+        Self::Repoll(2),
+        Self::Spurious(2),
     ];
 
     /// Returns its name in programs and tokens.
@@ -60,15 +68,34 @@ impl Polling {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Await => "await",
-            Self::Repoll => "repoll",
+            Self::Repoll(1) => "repoll",
+            Self::Repoll(_) => "repoll_later",
+            Self::Spurious(1) => "spurious",
+            Self::Spurious(_) => "spurious_later",
             Self::Cancel(0) => "unpolled",
             Self::Cancel(1) => "cancel",
             Self::Cancel(_) => "cancel_later",
-            Self::Granted => "granted",
+            Self::Granted(1) => "granted",
+            Self::Granted(_) => "granted_later",
             Self::Panics(Hook::Clone) => "clone_panics",
             Self::Panics(Hook::Wake) => "wake_panics",
             Self::Panics(Hook::Drop) => "drop_panics",
         }
+    }
+
+    /// The suspension at which something other than waiting is done; zero if there
+    /// is none.
+    pub(crate) const fn suspension(self) -> u8 {
+        match self {
+            Self::Await | Self::Panics(_) => 0,
+            Self::Repoll(at) | Self::Spurious(at) | Self::Cancel(at) | Self::Granted(at) => at,
+        }
+    }
+
+    /// Whether the future is polled until it returns, by a waker that does not
+    /// panic.
+    pub(crate) const fn completes(self) -> bool {
+        matches!(self, Self::Await | Self::Repoll(_) | Self::Spurious(_))
     }
 
     pub(crate) fn by_name(name: &str) -> Option<Self> {

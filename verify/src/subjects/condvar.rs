@@ -111,7 +111,7 @@ impl<B: BlockingBackend> Subject for CondvarOn<B> {
             name: "task",
             symmetry: 0,
             ops: vec![
-                Operation::future("wait", Op::Wait).staged(),
+                Operation::future("wait", Op::Wait),
                 Operation::immediate("notify_one", Op::NotifyOne),
                 Operation::immediate("notify_all", Op::NotifyAll),
                 Operation::future("wait_while", Op::WaitWhile).alias(),

@@ -196,8 +196,11 @@ impl<B: BlockingBackend> Subject for DelayQueueOn<B> {
     /// One whose queue it is; all others move the clock.
     fn roles(&self, participants: usize) -> Vec<Role<Op>> {
         let change = |name, change| Operation::immediate(name, Op::Change(change));
-        let expired_change =
-            |name, change| Operation::future(name, Op::ExpiredChange(change)).alias();
+        let expired_change = |name, change| {
+            Operation::future(name, Op::ExpiredChange(change))
+                .alias()
+                .keeps_waker("`poll_expired` keeps the latest waker until the next poll")
+        };
         let user = Role {
             name: "user",
             symmetry: 0,

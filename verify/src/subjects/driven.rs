@@ -17,7 +17,7 @@ use crate::run::entry::{SubjectEntry, Surface};
 use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec};
-use crate::subject::step::{Polling, Step};
+use crate::subject::step::Step;
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::sleep::reset;
@@ -146,7 +146,7 @@ impl<B: BlockingBackend> Subject for DrivenOn<B> {
                 Operation::future("reset_later", Op::Reset(1, 2)).alias(),
             ],
         );
-        let driver = role("driver", 1, vec![Operation::future("drive", Op::Drive)]);
+        let driver = role("driver", 1, vec![Operation::future("drive", Op::Drive).keeps_waker("a driver's turn keeps the latest waker until the next, and the clock is read by polls")]);
         let clock = role(
             "clock",
             2,
@@ -164,7 +164,7 @@ impl<B: BlockingBackend> Subject for DrivenOn<B> {
     /// Whoever drives for ever does nothing after it.
     fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
         let drives = role.ops[next.op].op == Op::Drive;
-        let for_ever = |step: &Step| matches!(step.polling, Polling::Await | Polling::Repoll);
+        let for_ever = |step: &Step| step.polling.completes();
         !drives || !before.iter().any(for_ever)
     }
 

@@ -10,7 +10,7 @@ use reveille::backend::BlockingBackend;
 use reveille::time::{Interval, MissedTickBehavior, VirtualClock};
 
 use crate::run::entry::{
-    Absent::{Constant, Exclusive, SameAs},
+    Absent::{Constant, Creates, Exclusive, SameAs},
     Source, SubjectEntry, Surface,
 };
 use crate::subject::plan::{Mode, Plan, Profile};
@@ -37,6 +37,8 @@ pub(crate) fn entries() -> Vec<SubjectEntry> {
 const SURFACE: Surface = Surface::Sources(&[Source {
     path: "time/interval.rs",
     absent: &[
+        ("interval", Creates),
+        ("interval_at", Creates),
         ("missed_tick_behavior", Exclusive),
         ("period", Constant),
         ("poll_tick", SameAs("tick")),
@@ -76,6 +78,9 @@ pub(crate) enum Op {
     Now,
 }
 
+/// Why an operation by `poll_tick` leaves its waker registered.
+const POLLED: &str = "`poll_tick` keeps the latest waker until the next tick";
+
 /// What an operation answers: a time, where it has one.
 type Ret = Option<u64>;
 
@@ -108,8 +113,12 @@ impl<B: BlockingBackend> Subject for IntervalOn<B> {
             symmetry: 0,
             ops: vec![
                 Operation::future("tick", Op::Tick),
-                Operation::future("tick_reset_sooner", Op::TickReset(0)).alias(),
-                Operation::future("tick_reset_later", Op::TickReset(2)).alias(),
+                Operation::future("tick_reset_sooner", Op::TickReset(0))
+                    .alias()
+                    .keeps_waker(POLLED),
+                Operation::future("tick_reset_later", Op::TickReset(2))
+                    .alias()
+                    .keeps_waker(POLLED),
                 Operation::immediate("reset", Op::Reset),
                 Operation::immediate("reset_immediately", Op::ResetImmediately),
                 Operation::immediate("reset_after", Op::ResetAfter(1)),

@@ -855,6 +855,13 @@ impl Spec for MpscSpec {
     }
 
     #[allow(clippy::too_many_lines, reason = "one arm for each operation")]
+    fn unwind(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        let mut next = self.cancel(state, call);
+        // It acts before it returns, and what that wakes may panic.
+        next.extend(self.effects(state, call));
+        next
+    }
+
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
         let unbounded = self.room.is_none();
         let mut next = state.clone();

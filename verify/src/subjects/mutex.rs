@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
-use reveille::mutex::{OwnedMappedMutexGuard, OwnedMutexGuard};
 use reveille::backend::BlockingBackend;
+use reveille::mutex::{OwnedMappedMutexGuard, OwnedMutexGuard};
 use reveille::protocol::Bits;
 use reveille::raw::describe_permits;
 use reveille::{Mutex, MutexGuard};
@@ -20,6 +20,7 @@ use crate::run::entry::{
 use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec};
+use crate::subject::step::Step;
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::plans::{by_three, queueing};
@@ -157,24 +158,26 @@ impl<B: BlockingBackend> Subject for MutexOn<B> {
         vec![role; participants]
     }
 
-    /// Whoever holds the lock does not wait for it, and nobody unlocks or maps
-    /// what no step before can have locked.
-    fn follows(
-        &self,
-        role: &Role<Op>,
-        before: &[crate::subject::step::Step],
-        next: crate::subject::step::Step,
-    ) -> bool {
-        let op = |step: &crate::subject::step::Step| role.ops[step.op].op;
-        let may_hold = before.iter().rev().map(op).find_map(|op| match op {
-            Op::LockOwned | Op::TryLockOwned | Op::BlockingLockOwned => Some(true),
-            Op::Unlock => Some(false),
-            _ => None,
-        });
+    /// A participant that holds the lock for certain does not request it, and one that
+    /// cannot hold it does not unlock or map it.
+    fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
+        let op = |step: &Step| role.ops[step.op].op;
+        // Whether it may be free of the lock, and whether it may hold it: a request may
+        // have been refused, or given up.
+        let (mut free, mut held) = (true, false);
+        for step in before {
+            match op(step) {
+                Op::LockOwned if step.polling.completes() => (free, held) = (false, true),
+                Op::LockOwned | Op::TryLockOwned => held = true,
+                Op::BlockingLockOwned => (free, held) = (false, true),
+                Op::Unlock => (free, held) = (true, false),
+                _ => {}
+            }
+        }
         match op(&next) {
-            Op::Unlock | Op::Map => may_hold == Some(true),
+            Op::Unlock | Op::Map => held,
             Op::Waiting | Op::Granted => true,
-            _ => may_hold != Some(true),
+            _ => free,
         }
     }
 
@@ -361,6 +364,15 @@ impl Spec for MutexSpec {
         let mut next = state.clone();
         next.leave(call.participant);
         vec![next]
+    }
+
+    fn unwind(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        let mut next = self.cancel(state, call);
+        // It unlocks before it returns, and what unlocking wakes may panic.
+        if *call.op == Op::Lock {
+            next.extend(self.effects(state, call));
+        }
+        next
     }
 
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {

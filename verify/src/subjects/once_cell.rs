@@ -17,7 +17,6 @@ use crate::run::entry::{
 use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec, ValueId};
-use crate::subject::step::Step;
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::plans::{by_three, queueing, sparingly};
@@ -217,18 +216,11 @@ impl<B: BlockingBackend> Subject for OnceCellOn<B> {
         })
     }
 
-    /// Looking changes nothing, so what comes after it is another program's
-    /// beginning; but one can look twice.
-    fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
-        let looks = |step: &Step| {
-            let op = role.ops[step.op].op;
-            matches!(op, Op::Get | Op::Initialized | Op::Waiting | Op::Granted)
-        };
-        looks(&next) || !before.iter().any(looks)
-    }
-
     fn describe(&self, bits: Bits) -> String {
-        match (bits.contains(INITIALIZED), bits.without(INITIALIZED) != Bits::EMPTY) {
+        match (
+            bits.contains(INITIALIZED),
+            bits.without(INITIALIZED) != Bits::EMPTY,
+        ) {
             (false, false) => "empty",
             (false, true) => "busy",
             (true, false) => "set",
@@ -327,6 +319,16 @@ impl Spec for OnceCellSpec {
             next.pass();
         }
         vec![next]
+    }
+
+    fn unwind(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        let mut next = self.cancel(state, call);
+        // It sets the value before it returns, and what that wakes may panic.
+        let sets = matches!(call.op, Op::GetOrInit | Op::GetOrTryInit);
+        if sets && state.turn == Some(call.participant) {
+            next.extend(self.effects(state, call));
+        }
+        next
     }
 
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {

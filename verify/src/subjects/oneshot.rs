@@ -4,9 +4,9 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
 
+use reveille::backend::{Backend, BlockingBackend};
 use reveille::oneshot::error::{RecvError, TryRecvError};
 use reveille::oneshot::{Receiver, Sender, channel_in};
-use reveille::backend::{Backend, BlockingBackend};
 use reveille::protocol::Bits;
 use reveille::raw::{Boxed, Handoff};
 
@@ -16,7 +16,7 @@ use crate::run::entry::{
 };
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec, ValueId};
-use crate::subject::step::{Polling, Step};
+use crate::subject::step::Step;
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
 
@@ -96,6 +96,9 @@ pub(crate) fn received(result: Result<Value, RecvError>) -> Ret {
     result.map_or(Ret::Closed, |value| Ret::Received(value.id()))
 }
 
+/// Why a wait leaves its waker in the channel.
+const BORROWED: &str = "it polls a receiver that outlives it, which keeps its latest waker";
+
 /// The parts and the operations: the specimens play the same.
 pub(crate) fn roles() -> Vec<Role<Op>> {
     vec![
@@ -113,7 +116,7 @@ pub(crate) fn roles() -> Vec<Role<Op>> {
             name: "receiver",
             symmetry: 1,
             ops: vec![
-                Operation::future("recv", Op::Recv),
+                Operation::future("recv", Op::Recv).keeps_waker(BORROWED),
                 Operation::immediate("drop", Op::DropReceiver).leaving(),
                 Operation::immediate("try_recv", Op::TryRecv),
                 Operation::immediate("close", Op::Close),
@@ -128,9 +131,7 @@ pub(crate) fn roles() -> Vec<Role<Op>> {
 /// Nothing follows the end of a half, and nobody awaits an answer twice.
 pub(crate) fn follows(role: &Role<Op>, before: &[Step], next: Step) -> bool {
     let op = |step: &Step| role.ops[step.op].op;
-    let awaited = |step: &Step| {
-        op(step) == Op::Recv && matches!(step.polling, Polling::Await | Polling::Repoll)
-    };
+    let awaited = |step: &Step| op(step) == Op::Recv && step.polling.completes();
     let left = before.iter().any(|step| role.ops[step.op].leaves);
     let twice = op(&next) == Op::Recv && before.iter().any(awaited);
     !left && !twice

@@ -114,6 +114,21 @@ pub(crate) enum Op {
     Granted,
 }
 
+impl Op {
+    /// Whether it requests the lock: done by a participant that holds it, it returns
+    /// [`Ret::Unit`] and does nothing.
+    fn requests(self) -> bool {
+        matches!(
+            self,
+            Self::Lock(_)
+                | Self::TryLock(_)
+                | Self::Leak(_)
+                | Self::TryLeak(_)
+                | Self::BlockingLeak(_)
+        )
+    }
+}
+
 /// What an operation answers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ret {
@@ -202,30 +217,46 @@ impl<B: BlockingBackend> Subject for RwLockOn<B> {
         vec![role; participants]
     }
 
-    /// Whoever holds the lock does not wait for it, but to upgrade; and nobody
-    /// lets go of, or changes, what no step before can have locked.
+    /// A participant that holds the lock for certain requests nothing but an upgrade,
+    /// and one that cannot hold it does not release or change what it holds.
     fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
-        let mut held = None;
+        // What it may hold: a request may have been refused, or given up.
+        let mut may = vec![None];
         let mut part = false;
         for step in before {
-            match role.ops[step.op].op {
-                Op::Lock(share) | Op::TryLock(share) => held = Some(share),
-                Op::Unlock => (held, part) = (None, false),
-                Op::Upgrade | Op::TryUpgrade => held = Some(Share::Write),
-                Op::Downgrade => held = Some(Share::Read),
-                Op::DowngradeToUpgradable => held = Some(Share::Upgradable),
-                Op::Map => part = true,
-                _ => {}
-            }
+            let op = role.ops[step.op].op;
+            part = match op {
+                Op::Map => true,
+                Op::Unlock => false,
+                _ => part,
+            };
+            let completes = step.polling.completes();
+            let after = |held: Option<Share>| match (op, held) {
+                (Op::Lock(share), None) if completes => vec![Some(share)],
+                (Op::Lock(share) | Op::TryLock(share), None) => vec![None, Some(share)],
+                (Op::Unlock, _) => vec![None],
+                (Op::Upgrade, Some(Share::Upgradable)) if completes => vec![Some(Share::Write)],
+                (Op::Upgrade, Some(Share::Upgradable)) => vec![None, Some(Share::Write)],
+                (Op::TryUpgrade, Some(Share::Upgradable)) => vec![held, Some(Share::Write)],
+                (Op::Downgrade, Some(_)) => vec![Some(Share::Read)],
+                (Op::DowngradeToUpgradable, Some(Share::Write)) => vec![Some(Share::Upgradable)],
+                _ => vec![held],
+            };
+            may = may.into_iter().flat_map(after).collect();
         }
+        let may_hold = |shares: &[Share]| {
+            let held = may.iter().flatten();
+            held.into_iter().any(|share| shares.contains(share))
+        };
+        use Share::{Read, Upgradable, Write};
         match role.ops[next.op].op {
-            Op::Unlock => held.is_some(),
-            Op::Map => held.is_some() && !part,
-            Op::Upgrade | Op::TryUpgrade => held == Some(Share::Upgradable),
-            Op::Downgrade => !part && held.is_some_and(|share| share != Share::Read),
-            Op::DowngradeToUpgradable => !part && held == Some(Share::Write),
+            Op::Unlock => may_hold(&[Read, Upgradable, Write]),
+            Op::Map => may_hold(&[Read, Upgradable, Write]) && !part,
+            Op::Upgrade | Op::TryUpgrade => may_hold(&[Upgradable]),
+            Op::Downgrade => !part && may_hold(&[Upgradable, Write]),
+            Op::DowngradeToUpgradable => !part && may_hold(&[Write]),
             Op::Waiting | Op::Granted => true,
-            _ => held.is_none(),
+            _ => may.contains(&None),
         }
     }
 
@@ -253,6 +284,7 @@ impl<B: BlockingBackend> Subject for RwLockOn<B> {
     ) -> Started<'a, Ret> {
         let owned = lock.clone();
         Started::Done(match *call.op {
+            op if op.requests() && held.is_some() => Ret::Unit,
             Op::Lock(Share::Read) => {
                 return Started::future(async move {
                     keep(held, Some(Held::Reads(owned.read_owned().await)))
@@ -515,6 +547,7 @@ impl Spec for RwLockSpec {
             granted: false,
         };
         match *call.op {
+            op if op.requests() && state.holds(call.participant).is_some() => {}
             Op::Upgrade if state.holds(call.participant) == Some(Share::Upgradable) => {
                 next.waits.insert(0, wait(self.rest()));
             }
@@ -563,6 +596,7 @@ impl Spec for RwLockSpec {
         let mut next = state.clone();
         let who = call.participant;
         let ret = match *call.op {
+            op if op.requests() && state.holds(who).is_some() => Ret::Unit,
             Op::Lock(share) => match next.leave(who) {
                 Some(wait) if wait.granted => {
                     next.hold(who, share);

@@ -332,12 +332,12 @@ pub(crate) struct Wait {
     who: usize,
     least: usize,
     most: usize,
-    answer: Option<BoxedRet>,
+    answer: Option<Reply>,
 }
 
 /// What a request has been answered, and has not seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum BoxedRet {
+pub(crate) enum Reply {
     Granted(usize),
     Closed,
 }
@@ -353,7 +353,7 @@ impl State {
             }
             let granted = (*free).min(wait.most);
             *free -= granted;
-            wait.answer = Some(BoxedRet::Granted(granted));
+            wait.answer = Some(Reply::Granted(granted));
         }
     }
 
@@ -446,7 +446,7 @@ impl Spec for SemaphoreSpec {
             who: call.participant,
             least,
             most,
-            answer: state.closed.then_some(BoxedRet::Closed),
+            answer: state.closed.then_some(Reply::Closed),
         });
         vec![self.served(next)]
     }
@@ -463,7 +463,7 @@ impl Spec for SemaphoreSpec {
             return self.effects(state, call);
         }
         let mut next = state.clone();
-        if let Some(BoxedRet::Granted(permits)) =
+        if let Some(Reply::Granted(permits)) =
             next.leave(call.participant).and_then(|wait| wait.answer)
         {
             next.give_back(permits);
@@ -486,11 +486,11 @@ impl Spec for SemaphoreSpec {
                     return Vec::new();
                 };
                 let granted = match answer {
-                    Some(BoxedRet::Granted(permits)) => {
+                    Some(Reply::Granted(permits)) => {
                         next.leave(call.participant);
                         permits
                     }
-                    Some(BoxedRet::Closed) => {
+                    Some(Reply::Closed) => {
                         next.leave(call.participant);
                         return vec![(next, Ret::Closed)];
                     }
@@ -575,7 +575,7 @@ impl Spec for SemaphoreSpec {
                     next.closed = true;
                     next.overtaken = 0;
                     for wait in &mut next.waits {
-                        wait.answer.get_or_insert(BoxedRet::Closed);
+                        wait.answer.get_or_insert(Reply::Closed);
                     }
                     (next, Ret::Unit)
                 };

@@ -25,7 +25,7 @@ use crate::subject::plan::Bound;
 use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec, ValueId};
-use crate::subject::step::{Polling, Step};
+use crate::subject::step::Step;
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
 
@@ -133,7 +133,11 @@ pub(crate) fn roles() -> Vec<Role<Op>> {
         role(
             "runner",
             0,
-            vec![Operation::future("serve", Op::Serve).alias()],
+            vec![
+                Operation::future("serve", Op::Serve)
+                    .alias()
+                    .keeps_waker("the queue of this subject keeps the waker of its runner"),
+            ],
         ),
         role(
             "waker",
@@ -147,7 +151,9 @@ pub(crate) fn roles() -> Vec<Role<Op>> {
             "joiner",
             2,
             vec![
-                Operation::future("join", Op::Join),
+                Operation::future("join", Op::Join).keeps_waker(
+                    "it polls a handle that outlives it, which keeps its latest waker",
+                ),
                 Operation::immediate("is_finished", Op::IsFinished),
                 Operation::immediate("abort", Op::Abort),
                 Operation::immediate("drop", Op::DropJoin).leaving(),
@@ -168,7 +174,7 @@ pub(crate) fn roles() -> Vec<Role<Op>> {
 /// There is one value and one outcome, and nothing follows the end of the join end.
 pub(crate) fn follows(role: &Role<Op>, before: &[Step], next: Step) -> bool {
     let op = |step: &Step| role.ops[step.op].op;
-    let for_ever = |step: &Step| matches!(step.polling, Polling::Await | Polling::Repoll);
+    let for_ever = |step: &Step| step.polling.completes();
     let ended = |step: &Step| match op(step) {
         Op::DropJoin => true,
         Op::Join | Op::Serve => for_ever(step),
@@ -211,9 +217,7 @@ impl<B: BlockingBackend> Gate<B> {
         self.0.poll(cx, false, |section, registration| {
             match section.state.value.take() {
                 Some(value) => Ok(value),
-                None => {
-                    Err(registration.register(&mut section.state.waker))
-                }
+                None => Err(registration.register(&mut section.state.waker)),
             }
         })
     }
@@ -254,9 +258,7 @@ impl<B: BlockingBackend> Queue<B> {
         self.0.poll(cx, false, |section, registration| {
             match section.state.runnables.pop_front() {
                 Some(runnable) => Ok(runnable),
-                None => {
-                    Err(registration.register(&mut section.state.runner))
-                }
+                None => Err(registration.register(&mut section.state.runner)),
             }
         })
     }

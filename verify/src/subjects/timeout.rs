@@ -8,9 +8,9 @@
 
 use std::sync::Arc;
 
+use reveille::backend::BlockingBackend;
 use reveille::oneshot::error::{RecvError, TryRecvError};
 use reveille::oneshot::{Receiver, Sender, channel_in};
-use reveille::backend::BlockingBackend;
 use reveille::raw::Boxed;
 use reveille::time::VirtualClock;
 use reveille::time::error::Elapsed;
@@ -145,7 +145,9 @@ impl<B: BlockingBackend> Subject for TimeoutOn<B> {
         ];
         let mut receives = waits.clone();
         receives.extend([
-            Operation::future("timeout_recv", Op::RecvUntil(1)).alias(),
+            Operation::future("timeout_recv", Op::RecvUntil(1))
+                .alias()
+                .keeps_waker("it polls a receiver that outlives it, which keeps its latest waker"),
             Operation::future("timeout_recv_owned", Op::RecvOwnedUntil(1)).alias(),
             Operation::immediate("try_recv", Op::TryRecv),
         ]);
@@ -468,6 +470,16 @@ impl Spec for TimeoutSpec {
             _ => return self.effects(state, call),
         }
         vec![next]
+    }
+
+    fn unwind(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        let mut next = self.cancel(state, call);
+        // What it waited for may have come, and the timer's waker panic when it is
+        // dropped.
+        if matches!(call.op, Op::TimeoutAt(..) | Op::Timeout(..)) {
+            next.extend(self.effects(state, call));
+        }
+        next
     }
 
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {

@@ -55,7 +55,10 @@ impl Work for Numbers<'static> {
             programs: 1,
             executions: 2,
             cut: fails,
-            failure: fails.then(|| (program, counterexample())),
+            failures: fails
+                .then(|| (program, counterexample()))
+                .into_iter()
+                .collect(),
             ..BatchResult::default()
         }
     }
@@ -141,7 +144,7 @@ fn a_smaller_failure_that_comes_back_later_is_what_is_reported() {
     impl Worker for Late {
         fn run(&mut self, batch: &Batch) -> BatchResult {
             let part = self.0.run(batch);
-            if part.failure.as_ref().is_some_and(|(index, _)| *index == 3) {
+            if part.failures.iter().any(|(index, _)| *index == 3) {
                 std::thread::sleep(Duration::from_millis(100));
             }
             part

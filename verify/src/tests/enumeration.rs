@@ -15,7 +15,10 @@ use crate::subject::spec::{Call, Spec};
 use crate::subject::step::{Polling, Step};
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
-use crate::subjects::{notify::Notifies, oneshot::Oneshot, state_lock::Lock};
+use crate::subjects::{
+    mutex::Mutexes, notify::Notifies, once_cell::OnceCells, oneshot::Oneshot, rwlock::RwLocks,
+    state_lock::Lock,
+};
 
 /// Roles to order: nothing of it is ever run.
 struct Toy {
@@ -92,8 +95,10 @@ const BOUND: Bound = Bound {
     operations: 2,
     total: 4,
     non_default: 4,
+    suspensions: 2,
     blocking: true,
     panics: true,
+    only_panics: false,
 };
 
 fn count(subject: &Arc<dyn AnySubject>, bound: Bound) -> usize {
@@ -120,14 +125,20 @@ fn there_are_as_many_as_there_should_be() {
     let total = Bound { total: 3, ..BOUND };
     assert_eq!(count(&different, total), 7);
 
-    // A future in eight polling modes, five of them without panics.
+    // A future in thirteen polling modes, ten of them without panics.
     let waits = toy(vec![role(0, &[WAIT]), role(1, &[ONCE])]);
-    assert_eq!(count(&waits, one_each), 9 * 2 - 1);
+    assert_eq!(count(&waits, one_each), 14 * 2 - 1);
     let tame = Bound {
         panics: false,
         ..one_each
     };
-    assert_eq!(count(&waits, tame), 6 * 2 - 1);
+    assert_eq!(count(&waits, tame), 11 * 2 - 1);
+    // At the first suspension only: four fewer.
+    let first = Bound {
+        suspensions: 1,
+        ..one_each
+    };
+    assert_eq!(count(&waits, first), 10 * 2 - 1);
     // Only awaited.
     let usual = Bound {
         non_default: 0,
@@ -328,4 +339,39 @@ fn what_is_not_a_program_is_not_read() {
         let program = Program::parse(text, roles).expect("it is one");
         assert_eq!(program.text(roles), text);
     }
+}
+
+/// A request that may have been refused or given up leaves the participant free to
+/// request again, and a look changes nothing of what may follow.
+#[test]
+fn what_follows_an_operation_that_may_have_failed_is_there() {
+    fn has(subject: impl GenericSubject, programs: &[&str]) {
+        let subject = erase(subject.on::<Native>(), 2);
+        for text in programs {
+            let program = Program::parse(text, subject.roles()).expect("it is one");
+            for (who, line) in program.participants.iter().enumerate() {
+                for (index, &step) in line.iter().enumerate() {
+                    let follows = subject.follows(who, &line[..index], step);
+                    assert!(follows, "{text} is left out");
+                }
+            }
+        }
+    }
+    has(
+        Mutexes(0),
+        &[
+            "lock_owned.cancel,lock/lock",
+            "lock_owned.granted,lock_owned,unlock/",
+            "try_lock_owned,lock_owned/try_lock_owned,try_lock_owned",
+        ],
+    );
+    has(
+        RwLocks,
+        &[
+            "read_owned.cancel,write_owned/",
+            "try_write_owned,read_owned/upgradable_read_owned,upgrade.cancel",
+            "upgradable_read_owned,upgrade.cancel,read_owned/",
+        ],
+    );
+    has(OnceCells, &["get,get_or_init/initialized,set"]);
 }

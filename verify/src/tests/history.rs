@@ -82,20 +82,20 @@ fn take(outcome: Outcome, first: Tick, last: Tick) -> Did {
     }
 }
 
+fn invocations(line: &[Did]) -> Vec<Invocation<'_, Op, u8>> {
+    line.iter()
+        .map(|did| Invocation {
+            op: &did.op,
+            name: Name::Text(format!("{:?}", did.op)),
+            record: did.record.clone(),
+            ret: did.ret,
+        })
+        .collect()
+}
+
 /// The class in which a history is refused.
 fn verdict(history: &[Vec<Did>], order: Order) -> Result<(), Class> {
-    let history: Vec<Vec<_>> = history
-        .iter()
-        .map(|line| {
-            let operations = line.iter().map(|did| Invocation {
-                op: &did.op,
-                name: Name::Text(format!("{:?}", did.op)),
-                record: did.record.clone(),
-                ret: did.ret,
-            });
-            operations.collect()
-        })
-        .collect();
+    let history: Vec<Vec<_>> = history.iter().map(|line| invocations(line)).collect();
     judge(&Variable, &history, order).map_err(|violation| violation.class)
 }
 
@@ -253,32 +253,68 @@ fn giving_up_does_what_the_specification_says() {
     );
 }
 
+/// An operation that is no future may have acted before the panic, as long as it ran
+/// and no later.
 #[test]
 fn what_a_panic_went_through_may_have_happened_or_not() {
-    let unwound = |op| {
-        let mut did = take(Outcome::Unwound, 1, 2);
-        did.op = op;
+    let unwound = |first, last| {
+        let mut did = write(1, first, last);
+        did.record = CallRecord::new(Outcome::Unwound, first, last);
+        did.ret = None;
         vec![did]
     };
     for seen in [0, 1] {
-        let history = [unwound(Op::Write(1)), vec![read(seen, 3, 4)]];
+        let history = [unwound(1, 2), vec![read(seen, 3, 4)]];
         judged(&history, Ok(()), Ok(()));
     }
-    // Even later than it ended: what it left behind may still take effect.
-    let late = [unwound(Op::Write(1)), vec![read(0, 3, 4), read(1, 5, 6)]];
-    judged(&late, Ok(()), Ok(()));
-    // But not before it began, and not twice.
-    let early = [vec![read(1, 1, 2)], {
-        let mut did = unwound(Op::Write(1));
-        did[0].record = CallRecord::new(Outcome::Unwound, 3, 4);
-        did
-    }];
-    judged(&early, Err(Class::Panic), Ok(()));
+    let class = Err(Class::Panic);
+    let late = [unwound(1, 2), vec![read(0, 3, 4), read(1, 5, 6)]];
+    judged(&late, class, Ok(()));
+    let early = [vec![read(1, 1, 2)], unwound(3, 4)];
+    judged(&early, class, Ok(()));
     let twice = [
-        unwound(Op::Write(1)),
+        unwound(1, 9),
         vec![read(1, 3, 4), write(0, 5, 6), read(1, 7, 8)],
     ];
-    judged(&twice, Err(Class::Panic), Err(Class::Panic));
+    judged(&twice, class, class);
+}
+
+/// A future that unwound was dropped, and has delivered nothing: it explains no more
+/// than its drop does.
+#[test]
+fn a_future_that_a_panic_went_through_has_taken_nothing() {
+    // Dropped, it resets the variable, at its drop at the latest.
+    let unwound = || vec![take(Outcome::Unwound, 2, 5)];
+    let written = |then| vec![write(1, 1, 2), read(then, 3, 4)];
+    judged(&[written(1), unwound()], Ok(()), Ok(()));
+    judged(&[written(0), unwound()], Ok(()), Ok(()));
+    let class = Err(Class::Panic);
+    let after = vec![write(1, 1, 2), read(1, 6, 7), read(0, 8, 9)];
+    judged(&[after, unwound()], class, Ok(()));
+    // Nor does it take what another waits for, later.
+    let waits = vec![take(Outcome::Pending, 1, 2)];
+    let earlier = vec![take(Outcome::Unwound, 3, 8)];
+    let history = [vec![write(1, 9, 10)], waits, earlier];
+    assert_eq!(verdict(&history, Order::RealTime), class);
+}
+
+/// A result that nothing explains is told with what would have been allowed.
+#[test]
+fn a_wrong_result_is_told_with_what_the_specification_allows() {
+    let history = [vec![write(1, 1, 2), read(7, 3, 4)], vec![read(0, 1, 4)]];
+    let history: Vec<Vec<_>> = history.iter().map(|line| invocations(line)).collect();
+    let violation = judge(&Variable, &history, Order::RealTime).unwrap_err();
+    let sentence = &violation.sentence;
+    assert!(
+        sentence.ends_with(
+            "After {0} Write(1) = 0; {1} Read = 0, in the state 1, by the specification: \
+             {0} Read = 7 may return 1"
+        ) || sentence.ends_with(
+            "After {1} Read = 0; {0} Write(1) = 0, in the state 1, by the specification: \
+             {0} Read = 7 may return 1"
+        ),
+        "{sentence}"
+    );
 }
 
 /// Every order of the operations that keeps to the order asked for, one by one:

@@ -126,7 +126,9 @@ impl<B: BlockingBackend> Subject for Counters<B> {
 
     fn roles(&self, participants: usize) -> Vec<Role<Op>> {
         let operation = |(name, op)| match op {
-            Op::Wait | Op::Either => Operation::future(name, op),
+            Op::Wait | Op::Either => {
+                Operation::future(name, op).keeps_waker("until the next turn of that lock")
+            }
             _ => Operation::immediate(name, op),
         };
         let role = Role {
@@ -467,8 +469,10 @@ fn compare<B: BlockingBackend>(
         operations,
         total,
         non_default: 0,
+        suspensions: 1,
         blocking: false,
         panics: false,
+        only_panics: false,
     };
     let subject = erase(Counters::<B>::of(locks), participants);
     let programs = Program::enumerate(&*subject, bound);
