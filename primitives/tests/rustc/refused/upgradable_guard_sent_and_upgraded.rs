@@ -7,17 +7,15 @@ use std::thread;
 use reveille::{RwLock, RwLockUpgradableReadGuard};
 
 fn main() {
-    #[cfg(refused)]
     let owner = Mutex::new(1);
     #[cfg(refused)]
     let value = owner.lock().unwrap();
     #[cfg(not(refused))]
-    let (owner, value) = (Mutex::new(1), 1);
+    let value = owner.into_inner().unwrap();
 
     let lock = RwLock::new(Some(value));
     let looks = lock.try_upgradable_read().unwrap();
     thread::scope(|scope| {
-        scope.spawn(move || RwLockUpgradableReadGuard::try_upgrade(looks).unwrap().take());
+        scope.spawn(move || drop(RwLockUpgradableReadGuard::try_upgrade(looks).unwrap().take()));
     });
-    drop((lock, owner));
 }
