@@ -194,7 +194,8 @@ impl<B: BlockingBackend> Tokens<B> {
     }
 
     fn is_cancelled(&self, node: usize) -> bool {
-        self.lock.with(|section| section.state.nodes[node].cancelled)
+        self.lock
+            .with(|section| section.state.nodes[node].cancelled)
     }
 
     fn child(&self, parent: usize) -> usize {
