@@ -1,4 +1,4 @@
-//! The verifier as a call: for tests of one's own primitives.
+//! The verifier as functions, for tests of other primitives.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use crate::run::token::Token;
 use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::{GenericSubject, Subject, default_plans};
 
-/// Runs every engine over a primitive that is generic over its backend: a
-/// report for each way of running one.
+/// Runs every engine over a primitive that is generic over its backend, and returns a
+/// report for each run.
 ///
-/// `name` stands in the reports and in the replay tokens. How far it goes is said by
-/// [`GenericSubject::plans`], and stands in the reports.
+/// `name` appears in the reports and in the replay tokens. [`GenericSubject::plans`]
+/// decides the bounds, which the reports state.
 ///
 /// # Panics
 ///
@@ -39,11 +39,11 @@ pub fn check<F: GenericSubject>(subject: &F, name: &str, profile: Profile) -> Ve
         .collect()
 }
 
-/// Runs one mode over a primitive, as far as `plan` says.
+/// Runs a primitive in one mode, within the bounds of a plan.
 ///
 /// # Panics
 ///
-/// As [`check`].
+/// Panics as [`check`] does.
 ///
 /// # Examples
 ///
@@ -58,7 +58,8 @@ pub fn explore<F: GenericSubject>(subject: &F, name: &str, mode: Mode, plan: &Pl
 ///
 /// # Errors
 ///
-/// In a sentence: why the token cannot be run, or that it did not fail.
+/// Returns an error, as a sentence, if the token cannot be run or its execution did not
+/// fail.
 ///
 /// # Examples
 ///
@@ -67,16 +68,15 @@ pub fn replay<F: GenericSubject>(subject: &F, token: &str) -> Result<Counterexam
     run::replay(subject, &Token::parse(token)?)
 }
 
-/// Runs over a primitive that knows nothing of backends, of any crate.
+/// Runs a primitive of any crate that is not generic over a backend.
 ///
-/// Nothing is instrumented, so the engines are `sequential`, which runs the
-/// operations in every order but none of them beside another, and `stress`,
-/// which runs them on real threads, as they come. Operations that block their
-/// thread are left out.
+/// Nothing is instrumented, so two engines apply. `sequential` runs the operations in
+/// every order, but none of them beside another. `stress` runs them on real threads.
+/// Operations that block their thread are left out.
 ///
 /// # Panics
 ///
-/// As [`check`].
+/// Panics as [`check`] does.
 ///
 /// # Examples
 ///
@@ -156,7 +156,7 @@ pub fn replay<F: GenericSubject>(subject: &F, token: &str) -> Result<Counterexam
 ///     }
 /// }
 ///
-/// /// Whether there is something in it.
+/// /// Whether the mailbox is full.
 /// struct MailSpec;
 ///
 /// impl Spec for MailSpec {
@@ -187,13 +187,13 @@ pub fn check_foreign<S: Subject>(subject: S, name: &str, profile: Profile) -> Ve
     check(&Foreign(Arc::new(subject)), name, profile)
 }
 
-/// [`explore`] for a primitive that knows nothing of backends: one mode, as far as
-/// `plan` says. Only [`Mode::Steps`] and [`Mode::Threads`] need nothing instrumented,
-/// and operations that block their thread are left out.
+/// Runs a primitive that is not generic over a backend in one mode, within the bounds
+/// of a plan. Only [`Mode::Steps`] and [`Mode::Threads`] need nothing instrumented.
+/// Operations that block their thread are left out.
 ///
 /// # Panics
 ///
-/// As [`check`], and if the mode is another.
+/// Panics as [`check`] does, and if the mode is another.
 #[must_use]
 pub fn explore_foreign<S: Subject>(subject: S, name: &str, mode: Mode, plan: &Plan) -> Report {
     assert!(
@@ -206,16 +206,17 @@ pub fn explore_foreign<S: Subject>(subject: S, name: &str, mode: Mode, plan: &Pl
     explore(&Foreign(Arc::new(subject)), name, mode, &plan)
 }
 
-/// [`replay`] for what [`check_foreign`] found.
+/// Runs an execution again that [`check_foreign`] or [`explore_foreign`] found to fail.
 ///
 /// # Errors
 ///
-/// In a sentence: why the token cannot be run, or that it did not fail.
+/// Returns an error, as a sentence, if the token cannot be run or its execution did not
+/// fail.
 pub fn replay_foreign<S: Subject>(subject: S, token: &str) -> Result<Counterexample, String> {
     replay(&Foreign(Arc::new(subject)), token)
 }
 
-/// The same subject, whatever the backend.
+/// A subject that is the same over every backend.
 struct Foreign<S>(Arc<S>);
 
 impl<S: Subject> GenericSubject for Foreign<S> {
@@ -225,7 +226,8 @@ impl<S: Subject> GenericSubject for Foreign<S> {
         self.0.clone()
     }
 
-    /// A thread that blocks in it is not seen to.
+    /// A thread that blocks in the subject is not seen, so blocking operations are left
+    /// out.
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
         match mode {
             Mode::Steps | Mode::Threads => {

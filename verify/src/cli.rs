@@ -33,8 +33,8 @@ use crate::subject::plan::{Engine, Mode, Plan, Profile};
 #[derive(Debug, Parser)]
 #[command(name = "cargo verify", disable_version_flag = true)]
 struct Cli {
-    /// What to run, by the names that `--list` prints: subjects, specimens, or the
-    /// groups `time` and `executor` [default: everything]
+    /// The names of subjects, of specimens, or of the groups `time` and `executor`, as
+    /// `--list` prints them [default: all]
     #[arg(value_name = "SUBJECT")]
     subjects: Vec<String>,
 
@@ -56,11 +56,11 @@ struct Cli {
     #[arg(long, value_name = "TOKEN")]
     replay: Option<String>,
 
-    /// How many processes work side by side [default: one for each core]
+    /// The number of processes to run side by side [default: one for each core]
     #[arg(long, short, value_name = "NUMBER")]
     jobs: Option<NonZeroUsize>,
 
-    /// Serve another process of this program, which has the same arguments
+    /// Serve another process of this program that has the same arguments
     #[arg(long, hide = true)]
     worker: bool,
 
@@ -73,7 +73,7 @@ struct Cli {
     list: bool,
 }
 
-/// What was asked for, understood.
+/// What the command line asks for.
 struct Request {
     subjects: Vec<SubjectEntry>,
     specimens: Vec<SpecimenEntry>,
@@ -81,23 +81,23 @@ struct Request {
     profile: Profile,
 }
 
-/// All that was found, for `--json`.
+/// All results, for `--json`.
 #[derive(Serialize)]
 struct Results<'a> {
     profile: String,
-    /// Whether the run ended before all of it was done.
+    /// Whether the run ended early.
     interrupted: bool,
     results: &'a [Report],
     specimens: &'a [SpecimenReport],
 }
 
-/// The file of the results. It is replaced after each run by what has been found so
-/// far, marked as interrupted until the last: whenever the command is stopped, the
-/// file is whole.
+/// The file of the results. It is replaced after each run by the results so far, which
+/// are marked as interrupted until the last. The file is whole whenever the command is
+/// stopped.
 struct JsonFile {
     path: PathBuf,
-    /// Where it is written before it replaces the file; none for what is no file, a
-    /// pipe say.
+    /// The file that is written before it replaces the other. It is `None` if the
+    /// output is not a regular file, such as a pipe.
     partial: Option<PathBuf>,
     profile: Profile,
 }
@@ -180,7 +180,7 @@ fn run(cli: &Cli) -> Result<bool, String> {
         return process::serve(&refer(&prepare)).map(|()| true);
     }
     if runs.is_empty() {
-        return Err("nothing was run: these engines have nothing to say here".to_owned());
+        return Err("nothing was run: these subjects do not run under these engines".to_owned());
     }
     let json = match &cli.json {
         Some(path) => Some(JsonFile::new(path, request.profile)?),
@@ -201,17 +201,25 @@ fn run(cli: &Cli) -> Result<bool, String> {
         json.write(&results, &specimens, false)?;
     }
     let held = results.iter().filter(|report| report.holds()).count();
-    let seen = specimens
-        .iter()
-        .filter(|report| report.as_expected())
-        .count();
-    let held_of = format!("{held} of {} runs hold", results.len());
-    let seen_of = match specimens.len() {
-        all if seen == all => format!("all {all} specimens as expected"),
-        all => format!("{seen} of {all} specimens as expected"),
+    let counted = |bugs: bool, what: &str| {
+        let all = specimens
+            .iter()
+            .filter(|report| report.expected.is_some() == bugs);
+        let seen = all.clone().filter(|report| report.as_expected()).count();
+        match all.count() {
+            all if all == seen && all > 1 => (all, format!("all {all} {what}")),
+            all => (all, format!("{seen} of {all} {what}")),
+        }
     };
-    let both = [(results.len(), held_of), (specimens.len(), seen_of)];
-    let told: Vec<_> = both
+    let told = [
+        (
+            results.len(),
+            format!("{held} of {} runs hold", results.len()),
+        ),
+        counted(true, "seeded bugs caught"),
+        counted(false, "correct specimens pass"),
+    ];
+    let told: Vec<_> = told
         .into_iter()
         .filter_map(|(number, text)| (number > 0).then_some(text))
         .collect();
@@ -221,7 +229,8 @@ fn run(cli: &Cli) -> Result<bool, String> {
         begun.elapsed().as_secs_f64(),
         request.profile,
     ));
-    Ok(held == results.len() && seen == specimens.len())
+    let as_expected = specimens.iter().all(SpecimenReport::as_expected);
+    Ok(held == results.len() && as_expected)
 }
 
 impl Request {
@@ -248,8 +257,8 @@ impl Request {
         }
         let wanted = |name: &str| names.iter().any(|wanted| wanted == name);
         subjects.retain(|named| !cli.specimens && (all || wanted(&named.name)));
-        // Specimens run where they are asked for: by name, by `--specimens`, or
-        // by asking for everything.
+        // Specimens run if they are named, if `--specimens` is given, or if everything
+        // runs.
         let everything = all && engines.is_empty();
         specimens.retain(|specimen_entry| {
             let name = &specimen_entry.named.name;
@@ -268,7 +277,7 @@ impl Request {
     }
 }
 
-/// Finds a value by its name.
+/// Returns the value of this name.
 fn named<T: Copy>(
     what: &str,
     name: &str,
@@ -287,14 +296,14 @@ fn named<T: Copy>(
         })
 }
 
-/// One run of what was asked for.
+/// A run that was asked for.
 struct Run<'a> {
     named: &'a SubjectEntry,
     mode: Mode,
     plan: Plan,
-    /// The specimen that is run, if it is one.
+    /// The specimen, if this is the run of one.
     specimen_entry: Option<&'a SpecimenEntry>,
-    /// Whether a counterexample is what was asked for.
+    /// Whether its counterexample is printed.
     shown: bool,
 }
 
@@ -308,7 +317,7 @@ impl Run<'_> {
 }
 
 impl Request {
-    /// The runs, in their order: the same in every process.
+    /// Returns the runs in their order, which is the same in every process.
     fn runs(&self) -> Vec<Run<'_>> {
         let mut runs = Vec::new();
         for named in &self.subjects {
@@ -334,18 +343,19 @@ impl Request {
     }
 }
 
-/// Runs everything in processes of this program, and prints what comes of it.
+/// Runs everything in processes of this program, and prints the results.
 fn run_all(
     runs: &[Run<'_>],
     jobs: usize,
     json: Option<&JsonFile>,
 ) -> Result<(Vec<Report>, Vec<SpecimenReport>), String> {
-    let program = std::env::current_exe()
-        .map_err(|error| format!("this program cannot be found to be run again: {error}"))?;
+    let program = std::env::current_exe().map_err(|error| {
+        format!("cannot find the program of this process to start workers: {error}")
+    })?;
     let workers = (0..jobs).map(|_| {
         let mut command = Command::new(&program);
         command.args(std::env::args_os().skip(1)).arg("--worker");
-        // It draws the failures, and has no terminal to ask.
+        // The worker draws the failures, and has no terminal to ask for its width.
         if let Some(width) = width() {
             command.env("COLUMNS", width.to_string());
         }
@@ -377,7 +387,7 @@ fn run_all(
                     bar.suspend(|| report.failures.iter().for_each(print_failure));
                 }
                 if let Some(json) = json {
-                    // What cannot be written now is said at the end.
+                    // A failure to write is reported at the end.
                     let _ = json.write(&results, &specimens, true);
                 }
             }
@@ -391,7 +401,7 @@ fn refer<F: Fn() -> Box<dyn Work> + Sync>(prepare: &[F]) -> Vec<Prepare<'_>> {
     prepare.iter().map(|prepare| prepare as _).collect()
 }
 
-/// What became of a specimen.
+/// Returns the report of a specimen.
 fn specimen(specimen_entry: &SpecimenEntry, report: Report) -> SpecimenReport {
     let counterexample = report.failures.into_iter().next();
     SpecimenReport {
@@ -408,10 +418,10 @@ fn specimen(specimen_entry: &SpecimenEntry, report: Report) -> SpecimenReport {
     }
 }
 
-/// How far it has come, on a terminal.
+/// The progress of the run, on a terminal.
 struct Bar {
     bar: ProgressBar,
-    /// The run that is shown, and since when.
+    /// The run that is shown, and when it began.
     run: Mutex<(String, Instant)>,
 }
 
@@ -464,8 +474,9 @@ impl Bar {
     }
 }
 
-/// How much time is left, as a part of a sentence: nothing while too little is done to
-/// tell. Later programs are larger, so that it is more rather than less.
+/// Returns how much time is left, as a part of a sentence. It is empty while too little
+/// is done for an estimate. Later programs are larger, so the estimate is rather too
+/// low.
 fn time_left(taken: Duration, done: u64, of: u64) -> String {
     if taken < Duration::from_secs(3) || done * 20 < of || done == 0 {
         return String::new();
@@ -474,7 +485,7 @@ fn time_left(taken: Duration, done: u64, of: u64) -> String {
     format!(", {} left", HumanDuration(Duration::from_secs_f64(left)))
 }
 
-/// Prints a line; where nobody reads any more, there is nobody to go on for.
+/// Prints a line. If the reader of the output is gone, the process exits.
 fn say(line: impl Display) {
     if writeln!(std::io::stdout(), "{line}").is_err() {
         std::process::exit(1);
@@ -555,8 +566,8 @@ fn specimens_table(specimens: &[SpecimenReport]) -> Table {
     table
 }
 
-/// How wide the output may be: what `COLUMNS` says, or the terminal; `None` if it is
-/// no terminal.
+/// Returns the width of the output, from `COLUMNS` or the terminal. It is `None` if
+/// there is no terminal.
 fn width() -> Option<u16> {
     columns().or_else(|| Table::new().width())
 }

@@ -1,19 +1,18 @@
-//! The verifier: it writes every small program over an async primitive, runs
-//! each in every order, and shows the smallest that goes wrong.
+//! A verifier for async primitives. It enumerates every small program over a primitive,
+//! runs each program in every order, and shows the smallest one that fails.
 //!
-//! You say what the operations are and what they mean one at a time. The
-//! verifier finds out whether they mean the same when they overlap, when a
-//! future is polled again with another waker, when it is dropped half-way, and
-//! when a waker panics: whether every history has an explanation, and whether
-//! nobody waits for ever who could go on.
+//! You declare the operations, and what each means on its own. The verifier finds out
+//! whether they mean the same when they overlap, when a future is polled again with
+//! another waker, when it is dropped half-way, and when a waker panics. It checks that
+//! every history has an explanation, and that no task waits for ever that could go on.
 //!
-//! `cargo verify` runs it over Reveille's own primitives. This is the library
-//! below it, for primitives of one's own.
+//! `cargo verify` runs it over Reveille's own primitives. This library is what that
+//! command uses, and it verifies primitives of your own.
 //!
 //! # A primitive of one's own
 //!
-//! A gate: whoever waits goes on once it is open. It is written over the
-//! [protocol](reveille::protocol), for any backend, and can be told to forget
+//! The example is a gate: a task that waits goes on once the gate is open. It is
+//! written over the [protocol](reveille::protocol), for any backend. A variant forgets
 //! a check:
 //!
 //! ```
@@ -49,7 +48,7 @@
 //!             return Poll::Ready(());
 //!         }
 //!         self.lock.poll(cx, true, |section, registration| {
-//!             // It may have been opened since.
+//!             // The gate may have been opened since.
 //!             if section.bits.contains(OPEN) && !self.forgetful {
 //!                 return Ok(());
 //!             }
@@ -58,14 +57,14 @@
 //!     }
 //! }
 //!
-//! // What can be done with it.
+//! // The operations.
 //! #[derive(Clone, Debug)]
 //! enum Op {
 //!     Open,
 //!     Opened,
 //! }
 //!
-//! // What that means, one operation at a time.
+//! // What the operations mean, one at a time.
 //! struct GateSpec;
 //!
 //! impl Spec for GateSpec {
@@ -81,12 +80,12 @@
 //!         match call.op {
 //!             Op::Open => vec![(true, ())],
 //!             Op::Opened if open => vec![(true, ())],
-//!             Op::Opened => vec![], // it waits
+//!             Op::Opened => vec![], // the task waits
 //!         }
 //!     }
 //! }
 //!
-//! // How it is done with the real thing.
+//! // How the operations are started on the real gate.
 //! struct GateOn<B> {
 //!     forgetful: bool,
 //!     backend: PhantomData<fn() -> B>,
@@ -134,7 +133,7 @@
 //!     }
 //! }
 //!
-//! // All of that over every backend, so that every engine can run it.
+//! // The same over every backend, so that every engine can run it.
 //! struct Gates {
 //!     forgetful: bool,
 //! }
@@ -147,12 +146,12 @@
 //!     }
 //! }
 //!
-//! // In a test: under every engine.
+//! // Check it under every engine, in a test.
 //! for report in check(&Gates { forgetful: false }, "gate", Profile::Quick) {
 //!     assert!(report.holds(), "{report}");
 //! }
 //!
-//! // And what it looks like when it does not hold, under one of them.
+//! // Explore the broken gate under one engine, and show what the failure looks like.
 //! let broken = Gates { forgetful: true };
 //! let plan = Plan::of(Mode::Exhaustive, Profile::Quick);
 //! let report = explore(&broken, "forgetful-gate", Mode::Exhaustive, &plan);
@@ -166,7 +165,7 @@
 //! assert_eq!(again.table, failure.table);
 //! ```
 //!
-//! What it prints has a column a participant and a row an event:
+//! The table has a column for each participant and a row for each event:
 //!
 //! ```text
 //! lost wake-up: guest waits in opened for ever although it could go on: none of its wakers was called since its last poll
@@ -189,13 +188,13 @@
 //! └───────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! A number counts events. `w0` is a participant's first waker, `[0b0]` the bits of the
-//! lock: `see` is a look at them, `lock [a] -> [b]` a section that found `a` and left
-//! `b`. Last, the clean-up drops what is left of everything.
+//! A number counts events. `w0` is the first waker of a participant, and `[0b0]` are
+//! the bits of the lock: `see` reads them, and `lock [a] -> [b]` is a section that
+//! found `a` and left `b`. At the end, the clean-up drops what is left.
 //!
-//! How far a run goes is said by its [`Plan`], and stands in its report. Where
-//! [`GenericSubject::plans`] is left as it is, programs have two participants, and also three
-//! where the subject has roles for as many, as this one has not. For more, say so:
+//! The [`Plan`] of a run sets its bounds, which the report states. By default programs
+//! have two participants, and also three if the subject has roles for three, which this
+//! one has not. [`GenericSubject::plans`] declares other bounds:
 //!
 //! ```
 //! # use reveille_verify::{Mode, Plan, Profile};
@@ -208,8 +207,8 @@
 //! # assert_eq!(plans(Mode::Steps, Profile::Quick)[1].text(), "4x1, none blocking");
 //! ```
 //!
-//! A primitive that knows nothing of backends, of any crate, is run by
-//! [`check_foreign`], which needs a [`Subject`] and no [`GenericSubject`].
+//! A primitive of any crate that is not generic over a backend is run by
+//! [`check_foreign`]. It needs a [`Subject`], and no [`GenericSubject`].
 //!
 //! # Code that uses primitives
 //!
@@ -247,8 +246,8 @@
 //!     m.expect_complete();
 //! });
 //!
-//! // Both at once wait for each other; `model` would panic with what `explore_model`
-//! // returns.
+//! // In both directions at once, tasks wait for each other. `model` would panic with what
+//! // `explore_model` returns.
 //! let report = explore_model(|m| {
 //!     let accounts = Arc::new([Mutex::new(100), Mutex::new(100)]);
 //!     m.name(&accounts[1], "savings");
@@ -260,8 +259,8 @@
 //! assert!(failure.sentence.contains("alice waits for `savings`"));
 //! ```
 //!
-//! The message of a failure says who waits for what and where it was asked for, and who
-//! holds it and where it was taken:
+//! The message of a failure names each task that waits, what it waits for, and where it
+//! asked for that. It also names the holder, and where the holder took it:
 //!
 //! ```text
 //! deadlock: tasks wait for each other
@@ -271,13 +270,13 @@
 //!     alice holds it, taken at src/bank.rs:6
 //! ```
 //!
-//! Below it stand the execution as a table, and the line that runs exactly this execution
-//! again: `REVEILLE_REPLAY='…' cargo test transfers_end`. Of the executions that fail in
-//! this way it is one with the fewest preemptions.
+//! Below the message is the execution as a table, and the line that runs exactly this
+//! execution again: `REVEILLE_REPLAY='…' cargo test transfers_end`. It is one of the
+//! failing executions with the fewest preemptions.
 //!
 //! | what is tried | |
 //! | --- | --- |
-//! | every order of sections | always: of orders that lead to the same, one |
+//! | every order of sections | always; of equivalent orders, one |
 //! | time that passes | at every moment at which a deadline is left: `sleep`, `timeout` and `Instant::now` are on a clock of the model |
 //! | cancellation | [`Model::spawn_cancellable`]: dropped at each suspension |
 //! | wakes for no reason | [`Model::spurious`] |
@@ -295,8 +294,8 @@
 //!   be independent, unless [`Model::every_order`] is set, which costs much more.
 //! - Memory orderings, and threads that the model does not run: those of a `ThreadPool`,
 //!   or of `std::thread::spawn`.
-//! - What an earlier execution has left in a static. It is noticed where the next one
-//!   then does something else.
+//! - What an earlier execution has left in a static. The model detects it only if a
+//!   later execution then takes other steps.
 //!
 //! A task that blocks its thread, by a real sleep or a lock that another task holds
 //! across an `await`, blocks the model, which names it after five seconds.
@@ -316,10 +315,10 @@
 //! [polling mode](Polling): awaited; polled again unasked, with another waker or with
 //! the same; dropped before its first poll, while it waits, or once its waker has
 //! been woken; or with a waker that panics. What happens at a suspension happens at
-//! the first or at the second. All programs within a [`Bound`] are enumerated, those
-//! that differ by an exchange of equal participants once, smallest first; so
-//! the first that fails is one of the smallest. Larger ones are drawn, always
-//! the same ones, and shrunk where they fail.
+//! the first or at the second. All programs within a [`Bound`] are enumerated, smallest
+//! first. Of programs that differ only by an exchange of equal participants, one is
+//! run. So the first program that fails is one of the smallest. Larger programs are
+//! drawn, always the same ones, and shrunk if they fail.
 //!
 //! # Engines
 //!
@@ -332,15 +331,16 @@
 //! | `Random`, `Pct` | `fibers` | drawn, of larger programs | `Native` |
 //! | `Threads` | `stress` | as they come, on real threads | `Native`, or any |
 //!
-//! Of orders that differ by an exchange of neighbouring sections on different
-//! locks, or that both only read, one is enough to see every state; the three
-//! exhaustive modes over locks leave out (some of) the others.
+//! Two orders are equivalent if they differ only by an exchange of neighbouring
+//! sections on different locks, or of two that only read. One of them is enough to see
+//! every state. The three exhaustive modes over locks leave out some or all of the
+//! others.
 //!
 //! # Judgement
 //!
-//! No participant blocks the engine. One whose operation is pending is
-//! suspended, and polled again when its latest waker is called and not before.
-//! When nobody moves any more the execution is judged:
+//! No participant blocks the engine. A participant whose operation is pending is
+//! suspended. It is polled again when its latest waker is called, and not before. When
+//! no participant can move, the execution is judged:
 //!
 //! - There must be an order of the operations in which the specification
 //!   returns what the primitive did, each between its first section and its
@@ -349,8 +349,8 @@
 //!   whose state is not all under locks of the backend. Under `Accesses`, where memory
 //!   orderings are explored and there is no time, each participant's own order
 //!   is all that counts.
-//! - At the end of that order nobody who is suspended may be able to go on
-//!   ([`Spec::is_due`]). Whoever could has lost a wake-up.
+//! - At the end of that order, no suspended operation may be able to go on
+//!   ([`Spec::is_due`]). An operation that could has lost a wake-up.
 //! - No waker is called, cloned or dropped in a section, and no [`Value`] is
 //!   dropped in one.
 //! - A future that a waker's panic went through was dropped, and has delivered
@@ -360,7 +360,7 @@
 //! - Every waker, value and lock is gone at the end, after the primitive, and each
 //!   [`Value`] was dropped once.
 //!
-//! The first violation of an execution is what is reported, in a [`Class`].
+//! The first violation of an execution is reported, in a [`Class`].
 //!
 //! # What a verdict says
 //!

@@ -1,8 +1,7 @@
-//! Programs: a few participants with a few operations each, all of them.
+//! Programs: all combinations of a few participants with a few operations each.
 //!
-//! Programs come smallest first, so that the first that fails is the smallest
-//! that does. Of programs that differ only by an exchange of equal participants
-//! one is kept.
+//! Programs come smallest first, so the first that fails is one of the smallest. Of
+//! programs that differ only by an exchange of equal participants, one is kept.
 
 use std::cmp::Reverse;
 
@@ -10,12 +9,12 @@ use crate::subject::plan::Bound;
 use crate::subject::role::{Operation, OperationKind, Role};
 use crate::subject::step::{Polling, Step};
 
-/// What programs are made of.
+/// The operations of which programs are made.
 pub(crate) trait Alphabet {
-    /// The roles, one for each participant. Their operations go by number.
+    /// Returns the roles, one for each participant. An operation is known by its index.
     fn roles(&self) -> &[Role<()>];
 
-    /// Whether a participant may do `next` after `before`.
+    /// Returns `true` if a participant may do `next` after `before`.
     fn follows(&self, who: usize, before: &[Step], next: Step) -> bool;
 }
 
@@ -27,13 +26,13 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// How many operations it has.
+    /// Returns the number of operations.
     #[must_use]
     pub(crate) fn len(&self) -> usize {
         self.participants.iter().map(Vec::len).sum()
     }
 
-    /// Whether it has none.
+    /// Returns `true` if there are no operations.
     #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
@@ -49,21 +48,22 @@ impl Program {
             .count()
     }
 
-    /// Whether a waker that panics takes part.
+    /// Returns `true` if a step uses a waker that panics.
     pub(crate) fn panics(&self) -> bool {
         self.steps()
             .any(|step| matches!(step.polling, Polling::Panics(_)))
     }
 
-    /// Smaller programs have smaller keys.
+    /// Returns the key by which programs are ordered. Smaller programs have smaller
+    /// keys.
     fn key(&self) -> impl Ord + use<> {
         let longest = self.participants.iter().map(Vec::len).max();
         let weight: usize = self.steps().map(|step| step.polling.weight()).sum();
         (self.len(), longest, weight)
     }
 
-    /// Whether this is the one that is kept of those that differ by an exchange
-    /// of equal participants.
+    /// Returns `true` if this is the program that is kept of those that differ only by
+    /// an exchange of equal participants.
     fn is_canonical(&self, roles: &[Role<()>]) -> bool {
         let mut pairs = self.participants.windows(2).zip(roles.windows(2));
         pairs.all(|(steps, roles)| {
@@ -72,7 +72,7 @@ impl Program {
         })
     }
 
-    /// Every program of the subject within the bound, smallest first.
+    /// Returns every program of the subject within the bound, smallest first.
     pub(crate) fn enumerate(subject: &dyn Alphabet, bound: Bound) -> Vec<Self> {
         let roles = subject.roles();
         let lines: Vec<_> = (0..roles.len())
@@ -104,8 +104,8 @@ impl Program {
         programs
     }
 
-    /// One program within the bound, as long as it allows, drawn with `draw`,
-    /// which answers a number below the one it is given.
+    /// Draws a program of the bound's full length. `draw` returns a number below the
+    /// one it is given.
     pub(crate) fn draw(
         subject: &dyn Alphabet,
         bound: Bound,
@@ -137,7 +137,7 @@ impl Program {
         program
     }
 
-    /// The programs that are one step smaller, or simpler in one step.
+    /// Returns the programs that are one step smaller, or simpler in one step.
     pub(crate) fn smaller(&self, subject: &dyn Alphabet) -> Vec<Self> {
         let mut smaller = Vec::new();
         for (who, line) in self.participants.iter().enumerate() {
@@ -161,7 +161,7 @@ impl Program {
         smaller
     }
 
-    /// The program as text, which [`parse`](Self::parse) reads.
+    /// Returns the program as text, which [`parse`](Self::parse) reads.
     #[must_use]
     pub(crate) fn text(&self, roles: &[Role<()>]) -> String {
         let lines: Vec<String> = self
@@ -176,7 +176,8 @@ impl Program {
         lines.join("/")
     }
 
-    /// Reads a program from text. None where it names what the roles have not.
+    /// Parses a program. Returns `None` if the text names an operation that the role
+    /// has not.
     #[must_use]
     pub(crate) fn parse(text: &str, roles: &[Role<()>]) -> Option<Self> {
         let lines: Vec<&str> = text.split('/').collect();
@@ -197,9 +198,9 @@ impl Program {
     }
 }
 
-/// Draws one of these steps: an operation, and then every second time the default
-/// polling mode, or else programs in which something completes would be rare. Of the
-/// others, those at the first suspension come more often: few reach a second.
+/// Draws one of these steps. Every second time it has the default polling mode, since
+/// otherwise few programs would complete an operation. Of the other modes, those at the
+/// first suspension are drawn more often, since few programs reach a second.
 fn one_of(allowed: &[Step], draw: &mut dyn FnMut(usize) -> usize) -> Step {
     let mut ops: Vec<usize> = allowed.iter().map(|step| step.op).collect();
     ops.dedup();
@@ -220,7 +221,7 @@ fn one_of(allowed: &[Step], draw: &mut dyn FnMut(usize) -> usize) -> Step {
     }
 }
 
-/// The steps that a role can take within the bound.
+/// Returns the steps that a role can take within the bound.
 fn choices(role: &Role<()>, bound: Bound) -> Vec<Step> {
     let polling_modes = |operation: &Operation<()>| -> Vec<Polling> {
         match operation.kind {
@@ -247,7 +248,7 @@ fn choices(role: &Role<()>, bound: Bound) -> Vec<Step> {
         .collect()
 }
 
-/// Every list of steps of a participant within the bound.
+/// Returns every list of steps of a participant within the bound.
 fn lines(subject: &dyn Alphabet, who: usize, bound: Bound) -> Vec<Vec<Step>> {
     let choices = choices(&subject.roles()[who], bound);
     let mut lines = vec![Vec::new()];

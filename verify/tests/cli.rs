@@ -62,7 +62,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Whether the command answers with one sentence, and did nothing else.
+/// Checks that the command prints one sentence, and does nothing else.
 #[track_caller]
 fn refuses(arguments: &[&str], part: &str) {
     let ran = verify(arguments);
@@ -110,7 +110,7 @@ fn the_number_of_processes_changes_nothing_that_is_found() {
     assert_eq!(one, of("3", "oneshot/no-wake"));
 }
 
-/// Who works for another process is told what to do by numbers.
+/// A worker is told what to run by numbers.
 #[test]
 fn a_worker_that_is_asked_for_what_there_is_not_says_so() {
     for line in ["", "7", "a b c", "99999 0 1"] {
@@ -171,9 +171,9 @@ fn damaged_tokens_are_refused() {
     damaged(&token[..token.len() - 1]);
     damaged(&token.replacen("send", "sent", 1));
     damaged(&format!("{token} "));
-    // Whole, and still of nothing that is here.
-    let unknown = "nobody:steps:send/recv:all:0:1:d44cbe74";
-    refuses(&["--replay", unknown], "`nobody`");
+    // The token is whole, but its subject does not exist.
+    let unknown = "nothing:steps:send/recv:all:0:1:9a750030";
+    refuses(&["--replay", unknown], "`nothing`");
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn a_file_is_left_alone_where_nothing_is_run() {
     assert_eq!(file.json(), serde_json::json!([1]));
 }
 
-/// clap's own answers have more lines, and the same status.
+/// The messages of clap have more lines, and the same status.
 #[test]
 fn what_is_not_understood_has_status_2() {
     for arguments in [

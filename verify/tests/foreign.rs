@@ -16,11 +16,11 @@ enum Fault {
     None,
     /// The first waker is kept.
     FirstWakerKept,
-    /// A value is stored, and nobody woken.
+    /// A value is stored, and no waker is called.
     NoWake,
     /// A wait that is dropped takes the value along.
     DroppedWithWait,
-    /// A value that nobody takes is never dropped.
+    /// A value that is not taken is never dropped.
     ValueLost,
 }
 

@@ -20,14 +20,14 @@ const OPEN: Bits = Bits::new(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
-    /// It looks again after it has registered, but does not believe it.
+    /// It checks again after it has registered, but ignores what it finds.
     Forgetful,
-    /// As `Forgetful`, and what a participant holds panics when it is dropped
-    /// while somebody waits at an open gate.
+    /// As `Forgetful`, and the actor panics when it is dropped while a task waits at an
+    /// open gate.
     ForgetfulAndFragile,
-    /// As `Forgetful`, with nobody but threads that block.
+    /// As `Forgetful`, with only threads that block.
     ForgetfulBlocking,
-    /// What each participant holds panics when it is dropped.
+    /// The actors panic when they are dropped.
     Fragile,
     /// Opening panics.
     Panics,

@@ -1,4 +1,4 @@
-//! The engines: how the executions of a program are come by.
+//! The engines, which choose the executions of a program.
 //!
 //! | engine | mode | executions |
 //! | --- | --- | --- |
@@ -9,9 +9,9 @@
 //! | `fibers` | `random`, `pct` | drawn, of larger programs |
 //! | `stress` | `threads` | as they come, on real threads over `Native` |
 //!
-//! All of them run the same participants ([`participate`]) in the same
-//! [`Execution`] and have the same judge; an engine decides who goes on when. None
-//! of this depends on the types of the subject, which is [`AnySubject`] here.
+//! All of them run the same participants ([`participate`]) in the same [`Execution`],
+//! and use the same judge. An engine only decides which participant goes on when.
+//! Nothing here depends on the types of the subject, which is an [`AnySubject`].
 
 pub(crate) mod fiber;
 pub(crate) mod fibers;
@@ -46,11 +46,11 @@ use crate::subject::verdict::{Class, Violation};
 /// A limit on how far one program is explored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Executions of one program.
+    /// The executions of one program.
     pub(crate) executions: u64,
-    /// Preemptions in one execution, where the engine can bound them.
+    /// The preemptions in one execution, if the engine can bound them.
     pub(crate) preemptions: Option<usize>,
-    /// The seed of what is drawn.
+    /// The seed of the draws.
     pub(crate) seed: u64,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Limits {
 #[derive(Debug)]
 pub(crate) struct Explored {
     pub(crate) executions: u64,
-    /// How many of them were equivalent to an earlier one, where the engine knows.
+    /// How many of them were equivalent to an earlier one, if the engine knows.
     #[allow(dead_code, reason = "read by tests")]
     pub(crate) repeated: u64,
     /// Whether every execution of the engine's kind was run.
@@ -66,23 +66,23 @@ pub(crate) struct Explored {
     pub(crate) failure: Option<Failure>,
 }
 
-/// The execution that failed.
+/// The failure of an execution.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
     pub(crate) violation: Violation,
     /// Its number, from 1.
     pub(crate) execution: u64,
-    /// What happened, where it was being replayed.
+    /// The events, if the execution was traced.
     pub(crate) trace: Vec<Event>,
 }
 
-/// One program of one subject, on its way through an engine.
+/// A program of a subject that an engine explores.
 pub(crate) struct Job {
     subject: Arc<dyn AnySubject>,
     pub(crate) program: Program,
     /// The order in which its operations must be explained.
     order: Order,
-    /// The execution to trace.
+    /// The number of the execution to trace.
     traced: Option<u64>,
     /// How many executions have begun.
     executions: AtomicU64,
@@ -113,7 +113,7 @@ impl Job {
         self.program.participants.len()
     }
 
-    /// Counts the execution that begins, and answers its number.
+    /// Counts an execution that begins, and returns its number.
     fn count(&self) -> u64 {
         self.executions.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -137,8 +137,8 @@ impl Job {
             .clone()
     }
 
-    /// What has come of it. An execution that has begun and was not judged is a failure:
-    /// nothing is known of it.
+    /// Returns the result. An execution that has begun and was not judged is a failure,
+    /// since nothing is known of it.
     fn explored(&self, exhausted: bool) -> Explored {
         let (begun, judged) = (self.executions(), self.judged.load(Ordering::Relaxed));
         if begun != judged && self.failure().is_none() {
@@ -164,15 +164,15 @@ impl Job {
     }
 }
 
-/// What is left of a participant at its end: suspended, or holding its actor.
+/// What remains of a participant at its end. It is suspended, or holds its actor.
 pub(crate) type Remains = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// One execution, on its way.
+/// The state of one execution.
 pub(crate) struct Run {
     job: Arc<Job>,
     number: u64,
     execution: Arc<Execution>,
-    /// What each participant's operations answered.
+    /// The results of each participant's operations.
     rets: Vec<Mutex<Vec<Option<BoxedRet>>>>,
 }
 
@@ -195,8 +195,8 @@ impl Run {
         });
         let mut actors = job.subject.actors();
         if actors.len() != participants {
-            // It was right when it was first asked. Without actors no participant runs,
-            // and the violation is what the execution comes to.
+            // The roles and actors matched when they were first asked for. Without
+            // actors no participant runs, and the execution ends with the violation.
             let sentence = mismatch(participants, actors.len());
             run.execution.violate(Class::Panic, sentence);
             actors.clear();
@@ -210,8 +210,8 @@ impl Run {
         (run, bodies)
     }
 
-    /// Runs a participant on its own thread, until it has ended or waits in
-    /// vain.
+    /// Runs a participant on its own thread, until it has ended or its operation stays
+    /// pending.
     pub(crate) fn drive(&self, who: usize, mut body: Remains) -> Remains {
         self.execution.enter();
         self.execution.register(who);
@@ -221,8 +221,8 @@ impl Run {
         body
     }
 
-    /// Judges the execution and cleans up after it. The first violation stands,
-    /// whatever the cleaning up does.
+    /// Judges the execution and cleans up after it. A violation that is found first is
+    /// kept, whatever the clean-up finds.
     pub(crate) fn finish(self: Arc<Self>, remains: Vec<Remains>) -> Result<(), ()> {
         self.job.judged.fetch_add(1, Ordering::Relaxed);
         self.execution.tear_down();
@@ -244,7 +244,7 @@ impl Run {
         self.verdict()
     }
 
-    /// The violation, handed to the job.
+    /// Reports the violation to the job, if there is one.
     pub(crate) fn verdict(&self) -> Result<(), ()> {
         match self.execution.violation() {
             None => Ok(()),
@@ -302,8 +302,8 @@ impl Run {
     }
 }
 
-/// A participant: the same under every engine. It never completes, but keeps
-/// what it holds until it is dropped.
+/// Runs a participant, which is the same under every engine. The future never
+/// completes. It keeps what the participant holds until it is dropped.
 async fn participate(run: Arc<Run>, who: usize, mut actor: Actor) {
     let execution = &run.execution;
     let steps = &run.job.program.participants[who];
@@ -317,16 +317,16 @@ async fn participate(run: Arc<Run>, who: usize, mut actor: Actor) {
     pending::<()>().await;
 }
 
-/// How often an operation is polled at most: there are not as many wakes in a program,
-/// unless it wakes itself for ever.
+/// The greatest number of polls of an operation. A program has fewer wakes, unless it
+/// wakes itself for ever.
 const MAX_POLLS: usize = 200;
 
-/// How long it may be polled on real threads, where it may rightly be polled more
-/// often: until another thread has done something.
+/// How long an operation may be polled on real threads. There it may be polled more
+/// often, until another thread has acted.
 const MAX_TIME: Duration = Duration::from_secs(2);
 
-/// One step of a participant. Does not return from an operation that waits in
-/// vain.
+/// Runs a step of a participant. It does not return from an operation that stays
+/// pending.
 async fn perform(
     run: &Arc<Run>,
     who: usize,
@@ -436,7 +436,7 @@ async fn perform(
         execution.dropping(who);
     }
     let dropped = execution.run(|| drop(future));
-    // The last of the wakers of this call that the participant itself holds.
+    // This is the last of this call's wakers that the participant itself holds.
     let waker = execution.run(|| drop(waker));
     match (cancelled, dropped.and(waker)) {
         (true, Ok(())) => execution.cancelled(who),

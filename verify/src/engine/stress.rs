@@ -1,8 +1,8 @@
-//! Real threads over `Native`: executions as they come.
+//! Runs programs on real threads over `Native`.
 //!
-//! Nothing is instrumented, so nothing slows the race down; what is checked is
-//! what can be seen from outside, operation by operation. It samples, and its
-//! failures may not come again.
+//! Nothing is instrumented, so races are not slowed down. What can be seen from outside
+//! is checked, operation by operation. The engine samples, and its failures may not be
+//! reproducible.
 
 use std::cell::Cell;
 use std::sync::{Arc, Barrier, Mutex};
@@ -40,7 +40,7 @@ impl Threads for StdThreads {
 
     fn unpark(&self, who: usize) {
         let thread = self.threads()[who].clone();
-        thread.expect("whoever parks has registered").unpark();
+        thread.expect("a thread that parks has registered").unpark();
     }
 
     fn in_real_time(&self) -> bool {

@@ -1,8 +1,8 @@
-//! One execution of one program: what every engine watches.
+//! One execution of one program, as every engine watches it.
 //!
-//! Participants never block the engine. A participant whose operation is
-//! pending is *suspended*: it goes on when the latest waker of that operation
-//! is called, and not before.
+//! Participants never block the engine. A participant whose operation is pending is
+//! *suspended*. It goes on when the latest waker of that operation is called, and not
+//! before.
 //!
 //! ```text
 //!            call                   Pending              latest waker called
@@ -12,13 +12,13 @@
 //!                                                quiescent: judged
 //! ```
 //!
-//! When the last running participant suspends or ends, nothing can move any
-//! more: the execution is quiescent, everybody is let go, and what is still
-//! suspended is judged.
+//! When the last running participant suspends or ends, nothing can move any more. The
+//! execution is quiescent: all participants are released, and the operations that are
+//! still suspended are judged.
 //!
-//! All of this stands under an ordinary mutex that no engine sees. It adds no
-//! scheduling point, and under loom and on fibers, which run one thread at a
-//! time, it is never contended.
+//! The state is under an ordinary mutex that no engine sees. The mutex adds no
+//! scheduling point. Under loom and on fibers, which run one thread at a time, it is
+//! never contended.
 
 pub(crate) mod event;
 
@@ -40,52 +40,53 @@ use crate::subject::step::Hook;
 use crate::subject::value::{CountDrops, Value};
 use crate::subject::verdict::{Class, Violation};
 
-/// A moment: moments are numbered by what happens in them.
+/// A moment. Moments are numbered by what happens in them.
 pub(crate) type Tick = u64;
 
-/// How many events are recorded at most: what has no end has more than anything can
-/// display.
+/// The greatest number of events that are recorded. An execution without end has more
+/// than can be displayed.
 const MOST_EVENTS: usize = 2_000;
 
-/// How an engine lets a thread of its own wait, and tells threads apart.
+/// How an engine parks its threads and tells them apart.
 pub(crate) trait Threads: Send + Sync {
-    /// The participant whose thread this is; called once on each, first of all.
+    /// Registers the thread of a participant. It is called first on each thread, once.
     fn register(&self, who: usize);
 
-    /// The participant that is running.
+    /// Returns the participant that is running.
     fn current(&self) -> usize;
 
-    /// Waits; may return early.
+    /// Waits. It may return early.
     fn park(&self, who: usize);
 
-    /// Lets the current or next `park` of a participant return.
+    /// Makes the current or next `park` of a participant return.
     fn unpark(&self, who: usize);
 
-    /// Whether wakes merge until the first section of the poll they lead to. They do in an
-    /// executor that has not begun the poll; an engine that tells sections apart but not the
-    /// beginnings of polls says so here.
+    /// Returns `true` if wakes merge until the first section of the poll they lead to.
+    /// They do in an executor that has not begun the poll. An engine returns it if it
+    /// tells sections apart but not the beginnings of polls.
     fn merges_wakes(&self) -> bool {
         false
     }
 
-    /// One of a participant's wakers has been called: its number among those of that
-    /// participant.
+    /// Reports that a waker of a participant has been called. It is given by its number
+    /// among those of the participant.
     fn woken(&self, _who: usize, _waker: usize) {}
 
-    /// A participant is about to enter a section: others may run before. It may begin a poll
-    /// that one of its wakers has led to.
+    /// Reports that a participant is about to enter a section. Others may run before
+    /// it. The section may be the first of a poll to which a waker has led.
     fn approach(&self, _who: usize, _access: Access, _starts: Option<usize>) {}
 
-    /// It has left it, and has changed something if `changed`.
+    /// Reports that a participant has left a section, and whether the section changed
+    /// something.
     fn left(&self, _who: usize, _lock: usize, _changed: bool) {}
 
-    /// Whether they run on threads of the system, as they come.
+    /// Returns `true` if participants run on threads of the system.
     fn in_real_time(&self) -> bool {
         false
     }
 }
 
-/// One execution.
+/// The state of one execution.
 pub(crate) struct Execution {
     threads: Box<dyn Threads>,
     /// Whether one thread runs all participants, a step at a time.
@@ -100,7 +101,7 @@ struct State {
     participants: Vec<Participant>,
     /// How many of them are neither suspended nor at their end.
     running: usize,
-    /// Nothing moves any more.
+    /// Whether nothing moves any more.
     quiescent: bool,
     violation: Option<Violation>,
     wakers: Vec<WakerRecord>,
@@ -120,16 +121,16 @@ enum Phase {
 struct Participant {
     suspended: bool,
     ended: bool,
-    /// The latest waker of its current operation has been called.
+    /// Whether the latest waker of its current operation has been called.
     woken: bool,
-    /// It goes on for a wake, and has not entered a section since.
+    /// Whether it resumes for a wake, and has not entered a section since.
     starting: bool,
     /// How many wakers it has had.
     wakers: usize,
-    /// How deep in sections it is.
+    /// How many sections it is in.
     sections: usize,
     calls: Vec<CallRecord>,
-    /// What it holds has been given up by an operation that leaves.
+    /// Whether an operation that leaves has given up what it held.
     left: bool,
 }
 
@@ -137,36 +138,36 @@ struct Participant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Access {
     pub(crate) lock: usize,
-    /// Whether it changes nothing.
+    /// Whether the section changes nothing.
     pub(crate) reads: bool,
-    /// Whether others are kept out for as long as the section lasts.
+    /// Whether other sections are excluded for as long as it lasts.
     pub(crate) excludes: bool,
 }
 
-/// What became of one operation, and when.
+/// What happened to an operation, and when.
 #[derive(Clone, Debug)]
 pub(crate) struct CallRecord {
     pub(crate) outcome: Outcome,
     /// Whether it spans from its call to its return, whatever its sections are.
     spanning: bool,
-    /// Of the whole operation: from its first section to its last.
+    /// The span of the whole operation, from its first section to its last.
     pub(crate) span: Span,
-    /// Of its first poll.
+    /// The span of its first poll.
     pub(crate) first_poll: Span,
-    /// Of the drop of its future.
+    /// The span of the drop of its future.
     pub(crate) drop: Span,
-    /// Which span is being extended besides the whole.
+    /// The span that is extended besides the whole.
     part: Part,
     latest_waker: usize,
-    /// A waker that a later poll superseded has been called.
+    /// Whether a waker that a later poll had replaced has been called.
     pub(crate) stale_wake: bool,
     pub(crate) polls: usize,
 }
 
 #[cfg(test)]
 impl CallRecord {
-    /// A call that ended so, with a section at its first tick and one at its
-    /// last.
+    /// Creates the record of a call that ended with this outcome. It has a section at
+    /// its first tick and one at its last.
     pub(crate) fn new(outcome: Outcome, first: Tick, last: Tick) -> Self {
         let at = |tick| Span {
             first: Some(tick),
@@ -188,18 +189,18 @@ impl CallRecord {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Not ended: suspended, if the execution is quiescent.
+    /// It has not ended. If the execution is quiescent, it is suspended.
     Pending,
-    /// Ended with a result.
+    /// It returned a result.
     Done,
     /// Its future was dropped before it was ready.
     Cancelled,
-    /// A panic of a waker went through it. A future was dropped thereafter, and has
-    /// delivered nothing; another operation may have taken effect.
+    /// The panic of a waker went through it. A future was dropped after that, and has
+    /// delivered nothing. Another operation may have taken effect.
     Unwound,
 }
 
-/// From the first tick to the last. An operation without sections has one tick
+/// A span from the first tick to the last. An operation without sections has one tick
 /// of its own.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Span {
@@ -237,18 +238,18 @@ struct ValueRecord {
 struct Locks {
     created: usize,
     dropped: usize,
-    /// Addresses in the order of first use: locks by small numbers.
+    /// Addresses in the order of first use, so that locks have small numbers.
     seen: Vec<usize>,
 }
 
-/// Why a participant goes on after having been suspended.
+/// Why a suspended participant resumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resumed {
     Woken,
     Quiescent,
 }
 
-/// A panic that the program asked for: thrown by a waker.
+/// A panic that the program asked for, which a waker throws.
 struct PanicOfWaker;
 
 /// Unwinds a blocking operation when the execution is quiescent.
@@ -259,13 +260,13 @@ pub(crate) fn let_go() -> ! {
     panic_any(UnwindBlocking)
 }
 
-/// What stopped a piece of the subject's code.
+/// What stopped code of the subject.
 pub(crate) enum Stopped {
     /// A waker that panics.
     WakerPanic,
     /// The execution is quiescent, and this operation blocks.
     Quiescent,
-    /// A panic nobody asked for; it has been recorded.
+    /// A panic that the program did not ask for. It has been recorded.
     Panicked,
 }
 
@@ -303,7 +304,7 @@ impl Execution {
         CURRENT.set(Some(self.clone()));
     }
 
-    /// The execution of the current OS thread.
+    /// Returns the execution of the current OS thread.
     pub(crate) fn current() -> Option<Arc<Self>> {
         CURRENT.with_borrow(Clone::clone)
     }
@@ -318,7 +319,7 @@ impl Execution {
             .unwrap_or_else(|poison| poison.into_inner())
     }
 
-    /// Who runs: a participant, or the one more.
+    /// Returns the running participant, or the number of the set-up and clean-up.
     fn me(&self, state: &State) -> usize {
         match state.phase {
             Phase::Running => self.threads.current(),
@@ -334,12 +335,12 @@ impl Execution {
         self.threads.register(who);
     }
 
-    /// The participants begin.
+    /// Begins the participants.
     pub(crate) fn begin(&self) {
         self.state().phase = Phase::Running;
     }
 
-    /// They have all been let go; from here on one thread cleans up.
+    /// Begins the clean-up on one thread, when all participants have been released.
     pub(crate) fn tear_down(&self) {
         self.state().phase = Phase::TearingDown;
     }
@@ -360,14 +361,14 @@ impl Execution {
         self.state().participants[who].calls.clone()
     }
 
-    // What engines of our own schedule by.
+    // What the scheduling of our own engines needs.
 
     pub(crate) fn is_suspended(&self, who: usize) -> bool {
         let state = self.state();
         !state.quiescent && state.participants[who].suspended
     }
 
-    /// Whether a suspended participant has something to go on for.
+    /// Returns `true` if a suspended participant can go on.
     pub(crate) fn can_resume(&self, who: usize) -> bool {
         let state = self.state();
         state.quiescent || state.participants[who].woken
@@ -383,7 +384,7 @@ impl Execution {
 
     // What a participant does.
 
-    /// A place between steps: where the engine of steps switches.
+    /// Marks a boundary between steps, at which the engine of steps switches.
     pub(crate) fn boundary(&self) -> impl Future<Output = ()> + Send + use<> {
         Boundary {
             passed: !self.stepped,
@@ -413,8 +414,8 @@ impl Execution {
         state.log(who, || What::Call(text()));
     }
 
-    /// A waker for the next polls of the current operation; it supersedes the
-    /// ones before.
+    /// Creates the waker for the next polls of the current operation. It replaces
+    /// earlier ones.
     pub(crate) fn waker(self: &Arc<Self>, who: usize, panics: Option<Hook>) -> Waker {
         let mut state = self.state();
         let waker = state.wakers.len();
@@ -448,9 +449,9 @@ impl Execution {
             call.part = Part::LaterPolls;
         }
         let (polls, waker) = (call.polls, call.latest_waker);
-        // What was woken before is what this poll is for: an executor polls once for
-        // wakes that merge. An engine that tells sections apart but not the beginnings of
-        // polls has it polled once more.
+        // Earlier wakes led to this poll: an executor polls once for wakes that merge.
+        // Under an engine that tells sections apart but not the beginnings of polls,
+        // there is one more poll.
         if !self.threads.merges_wakes() {
             state.participants[who].woken = false;
         }
@@ -489,7 +490,7 @@ impl Execution {
         state.log(who, || What::Unwound);
     }
 
-    /// The participant's program is over, or its operation stays pending.
+    /// Ends a participant. Its program is over, or its operation stays pending.
     pub(crate) fn end(&self, who: usize) {
         let mut state = self.state();
         if !std::mem::replace(&mut state.participants[who].ended, true) && !state.quiescent {
@@ -498,8 +499,8 @@ impl Execution {
         }
     }
 
-    /// Waits until the latest waker of the current operation is called, or the
-    /// execution is quiescent. In the engine of steps, as a future.
+    /// Waits until the latest waker of the current operation is called or the execution
+    /// is quiescent. In the engine of steps the wait is a future.
     pub(crate) async fn suspend(&self, who: usize) -> Resumed {
         if self.stepped {
             self.state().participants[who].suspended = true;
@@ -552,7 +553,7 @@ impl Execution {
         }
     }
 
-    /// Where nobody runs any more, lets everybody go.
+    /// Releases all participants if none of them runs any more.
     fn check_quiescence(&self, mut state: MutexGuard<'_, State>) {
         if state.running > 0 {
             return;
@@ -567,13 +568,14 @@ impl Execution {
         }
     }
 
-    /// Wakes a participant whose latest waker has been called.
+    /// Resumes a participant whose latest waker has been called.
     fn resume(&self, mut state: MutexGuard<'_, State>, who: usize) {
         if state.quiescent {
-            // It has been let go: what is called now is cleaning up.
+            // It has been released, and this call belongs to the clean-up.
             return;
         }
-        // What it wakes itself in a poll is for the next poll: the poll has begun.
+        // A wake of itself within a poll is for the next poll, since this one has
+        // begun.
         let itself = self.me(&state) == who;
         let participant = &mut state.participants[who];
         if participant.starting && !itself {
@@ -587,13 +589,13 @@ impl Execution {
             state.running += 1;
         }
         drop(state);
-        // Where it is not suspended too: the poll that a wake asks for sees what came
-        // before the wake, by the memory model of the engine.
+        // Unpark it even if it is not suspended: the poll that a wake asks for sees
+        // what came before the wake, by the memory model of the engine.
         self.threads.unpark(who);
     }
 
-    /// Runs a piece of the subject's code for a participant, and says what
-    /// stopped it.
+    /// Runs code of the subject for a participant. If the code does not return, the
+    /// error says what stopped it.
     pub(crate) fn run<R>(&self, f: impl FnOnce() -> R) -> Result<R, Stopped> {
         catch_unwind(AssertUnwindSafe(f)).map_err(|panic| {
             if panic.is::<PanicOfWaker>() {
@@ -606,10 +608,10 @@ impl Execution {
             let class = Class::of_panic(&sentence);
             self.violate(
                 class,
-                format!("a panic that nothing called for: {sentence}"),
+                format!("a panic that the program did not ask for: ~{sentence}"),
             );
             if class != Class::Panic {
-                // The engine has given up on this execution.
+                // The engine has given up this execution.
                 resume_unwind(panic);
             }
             Stopped::Panicked
@@ -618,9 +620,9 @@ impl Execution {
 
     // What is checked at the end.
 
-    /// Wakers that outlive their operation, or what their owner held. `may_keep`
-    /// says whether an operation declares that it keeps its waker, by its participant
-    /// and number.
+    /// Checks for wakers that outlive their operation, or what their owner held.
+    /// `may_keep` returns `true` if an operation declares that it keeps its waker. The
+    /// operation is given by its participant and its number.
     pub(crate) fn check_left_wakers(&self, may_keep: &dyn Fn(usize, usize) -> bool) {
         let mut state = self.state();
         let leaked = state.wakers.iter().enumerate().find_map(|(number, waker)| {
@@ -647,7 +649,7 @@ impl Execution {
         }
     }
 
-    /// Wakers, values and locks that outlive everything.
+    /// Checks for wakers, values and locks that outlive everything.
     pub(crate) fn check_leaks(&self) {
         let mut state = self.state();
         let wakers: Vec<_> = state
@@ -685,7 +687,7 @@ impl Execution {
         }
     }
 
-    /// A value of the call's number, that is counted.
+    /// Creates a value with the number of the call. Its drops are counted.
     pub(crate) fn value(self: &Arc<Self>, id: ValueId) -> Value {
         let mut state = self.state();
         let index = state.values.len();
@@ -736,8 +738,9 @@ impl State {
         }
     }
 
-    /// A moment of the current call that counts though it is no section: of a subject
-    /// whose locks are not observed, or of an operation that spans from call to return.
+    /// Marks a moment of the current call that counts although it is no section. The
+    /// locks of the subject are not observed, or the operation spans from call to
+    /// return.
     fn mark(&mut self, who: usize) {
         let calls = &self.participants[who].calls;
         if self.locks.created == 0 || calls.last().is_some_and(|call| call.spanning) {
@@ -745,7 +748,7 @@ impl State {
         }
     }
 
-    /// Ends the current call; without sections it gets a tick of its own.
+    /// Ends the current call. A call without sections gets a tick of its own.
     fn end_call(&mut self, who: usize, outcome: Outcome) {
         self.mark(who);
         self.tick += 1;
@@ -765,7 +768,7 @@ impl State {
         }
     }
 
-    /// A section of the current call, if one is going on.
+    /// Records a section of the current call, if there is one.
     fn tick(&mut self, who: usize) {
         self.tick += 1;
         let tick = self.tick;
@@ -783,7 +786,7 @@ impl State {
         }
     }
 
-    /// Foreign code runs: not under a lock, please.
+    /// Records a violation if foreign code runs under a lock.
     fn check_unlocked(&mut self, who: usize, what: impl FnOnce() -> String) {
         if self.participants[who].sections > 0 {
             let what = what();
@@ -808,7 +811,7 @@ impl Future for Boundary {
     }
 }
 
-/// The text of a panic.
+/// Returns the text of a panic.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     panic
         .downcast_ref::<&str>()
@@ -845,7 +848,7 @@ impl ProbeHooks {
         state
     }
 
-    /// Lets the owner go on, where this is the latest waker of what it does.
+    /// Resumes the owner, if this is the latest waker of its operation.
     fn wake(&self, mut state: MutexGuard<'_, State>) {
         self.execution.threads.woken(self.owner, self.own);
         let calls = &mut state.participants[self.owner].calls;
@@ -861,7 +864,7 @@ impl ProbeHooks {
         }
     }
 
-    /// Panics where the program says so, unless the world is being cleaned up.
+    /// Panics if the program says so, except during the clean-up.
     fn panic_if_due(&self, hook: Hook) {
         if self.panics == Some(hook)
             && !std::thread::panicking()
@@ -889,7 +892,7 @@ impl Hooks for ProbeHooks {
     }
 }
 
-/// Tells the execution of the current thread of every section.
+/// Reports every section to the execution of the current thread.
 #[derive(Debug)]
 pub(crate) struct Probe;
 
@@ -904,7 +907,7 @@ pub(crate) struct Visit {
 impl std::fmt::Debug for Visit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Visit")
-            .field("who", &self.who)
+            .field("participant", &self.who)
             .field("passage", &self.passage)
             .finish_non_exhaustive()
     }
@@ -996,14 +999,14 @@ impl Observer for Probe {
         if let Some(execution) = Execution::current() {
             let seen = &mut execution.state().locks.seen;
             if let Some(lock) = seen.iter_mut().find(|seen| **seen == address) {
-                *lock = 0; // Nothing stands there.
+                *lock = 0; // There is no lock at this address any more.
             }
         }
     }
 }
 
-/// Tells nobody of sections, but has blocking operations suspended as futures
-/// are: for threads that must not be slowed down.
+/// Reports no sections, but suspends blocking operations as futures. It is for threads
+/// that must not be slowed down.
 #[derive(Debug)]
 pub(crate) struct Unwatched;
 
@@ -1018,7 +1021,7 @@ impl Observer for Unwatched {
     fn dropped() {}
 }
 
-/// What a blocking operation sleeps on: it is suspended, as a future would be.
+/// The parker of a blocking operation, which is suspended as a future would be.
 #[derive(Debug)]
 pub(crate) struct ProbePark {
     who: usize,

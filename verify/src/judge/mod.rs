@@ -1,11 +1,11 @@
 //! The judgement of a quiescent execution.
 //!
-//! The history must be linearizable: there is an order of the operations, each
-//! at a moment between its first section and its last, in which the
-//! specification answers what the primitive did (Herlihy and Wing, 1990; the
-//! search is that of Wing and Gong, 1993, with states remembered). *And* in the
-//! state in which that order ends, no suspended operation may be able to go on:
-//! one that could is exactly a lost wake-up.
+//! The history must be linearizable: there is an order of the operations, each at a
+//! moment between its first section and its last, in which the specification returns
+//! what the primitive did (Herlihy and Wing, 1990). The search is that of Wing and Gong
+//! (1993), and remembers states. *And* in the state in which that order ends, no
+//! suspended operation may be able to go on. An operation that could has lost a
+//! wake-up.
 
 pub(crate) mod erased;
 
@@ -18,7 +18,7 @@ use crate::subject::spec::{Call, Spec};
 use crate::subject::step::Polling;
 use crate::subject::verdict::{Class, Violation};
 
-/// One operation of a history.
+/// An operation of a history.
 pub(crate) struct Invocation<'a, Op, Ret> {
     pub(crate) op: &'a Op,
     pub(crate) name: Name,
@@ -59,15 +59,16 @@ enum Act {
     Cancel,
     /// A panic went through a future, which was dropped then.
     Unwind,
-    /// A panic went through it, and it is no future: perhaps it finished, perhaps not.
+    /// A panic went through an operation that is no future. It may have taken effect,
+    /// or not.
     Either,
 }
 
 /// A part of a history that the specification explains.
 struct Explained<State> {
-    /// The acts, in their order: of which participant, in which operation.
+    /// The acts in their order, each with its participant and its operation.
     path: Vec<(usize, usize, Act)>,
-    /// How many acts of each participant are in it.
+    /// How many acts of each participant it contains.
     at: Vec<usize>,
     /// The state in which it ends.
     state: State,
@@ -79,11 +80,11 @@ struct Search<'a, S: Spec> {
     order: Order,
     points: Vec<Vec<Point>>,
     visited: HashSet<(Vec<usize>, S::State)>,
-    /// The final states, each with a suspended operation that it enables.
+    /// The final states, each with a suspended operation that could go on in it.
     ends: Vec<Option<(usize, usize)>>,
 }
 
-/// Judges a history; `history[p]` are the operations of participant `p`.
+/// Judges a history, in which `history[p]` are the operations of participant `p`.
 pub(crate) fn judge<S: Spec>(
     spec: &S,
     history: &[Vec<Invocation<'_, S::Op, S::Ret>>],
@@ -122,20 +123,20 @@ pub(crate) fn judge<S: Spec>(
     let Some(enabled) = search.ends.iter().copied().min().flatten() else {
         return Ok(());
     };
-    let (who, index) = enabled;
-    let operation = &history[who][index];
+    let (participant, index) = enabled;
+    let operation = &history[participant][index];
     let name = &operation.name;
     let (class, why) = if cancelled(history) {
         (
             Class::CancellationRace,
-            "what was due to it went to a future that was dropped",
+            "its wake-up went to a future that was dropped",
         )
     } else if unwound(history) {
-        (Class::Panic, "a waker's panic kept its wake-up from it")
+        (Class::Panic, "the panic of a waker prevented its wake-up")
     } else if operation.record.stale_wake {
         (
             Class::StaleWaker,
-            "only a waker that a later poll had superseded was called",
+            "only a waker that a later poll had replaced was called",
         )
     } else {
         (
@@ -145,11 +146,13 @@ pub(crate) fn judge<S: Spec>(
     };
     Err(Violation {
         class,
-        sentence: format!("{{{who}}} waits in {name} for ever although it could go on: {why}"),
+        sentence: format!(
+            "{{{participant}}} waits in {name} for ever although it could go on: {why}"
+        ),
     })
 }
 
-/// Whether a future was dropped before it was ready, after a poll.
+/// Returns `true` if a future was dropped before it was ready, after a poll.
 fn cancelled<Op, Ret>(history: &[Vec<Invocation<'_, Op, Ret>>]) -> bool {
     history.iter().flatten().any(|operation| {
         operation.record.outcome == Outcome::Cancelled && operation.record.polls > 0
@@ -165,14 +168,14 @@ fn unwound<Op, Ret>(history: &[Vec<Invocation<'_, Op, Ret>>]) -> bool {
 
 fn results<Op, Ret: std::fmt::Debug>(history: &[Vec<Invocation<'_, Op, Ret>>]) -> String {
     let mut texts = Vec::new();
-    for (who, operations) in history.iter().enumerate() {
+    for (participant, operations) in history.iter().enumerate() {
         for operation in operations {
             let name = &operation.name;
             texts.push(match (&operation.ret, operation.record.outcome) {
-                (Some(ret), _) => format!("{{{who}}} {name} = {ret:?}"),
-                (None, Outcome::Cancelled) => format!("{{{who}}} {name} cancelled"),
-                (None, Outcome::Unwound) => format!("{{{who}}} {name} unwound"),
-                (None, _) => format!("{{{who}}} {name} pending"),
+                (Some(ret), _) => format!("{{{participant}}} {name} = {ret:?}"),
+                (None, Outcome::Cancelled) => format!("{{{participant}}} {name} cancelled"),
+                (None, Outcome::Unwound) => format!("{{{participant}}} {name} unwound"),
+                (None, _) => format!("{{{participant}}} {name} pending"),
             });
         }
     }
@@ -201,8 +204,8 @@ fn points<S: Spec>(spec: &S, operations: &[Invocation<'_, S::Op, S::Ret>]) -> Ve
             }
         };
         if spec.begins(operation.op) && (polls > 0 || outcome != Outcome::Cancelled) {
-            // A blocking operation polls where nobody sees it: when it first did
-            // is open for as long as it lasts.
+            // The polls of a blocking operation are not seen, so its first poll may be
+            // at any moment of the operation.
             let to = match (polls, outcome) {
                 (0, Outcome::Pending) => Tick::MAX,
                 (0, _) => span.last,
@@ -213,7 +216,7 @@ fn points<S: Spec>(spec: &S, operations: &[Invocation<'_, S::Op, S::Ret>]) -> Ve
         match outcome {
             Outcome::Done => push(Act::Finish, span, span.last),
             Outcome::Cancelled => push(Act::Cancel, drop, drop.last),
-            // A future has delivered nothing then, and has done so at the latest where it
+            // The future has delivered nothing. It took effect no later than when it
             // was dropped.
             Outcome::Unwound if polls > 0 => push(Act::Unwind, span, drop.last),
             Outcome::Unwound => push(Act::Either, span, span.last),
@@ -235,18 +238,18 @@ impl<S: Spec> Search<'_, S> {
             return;
         }
         let mut moved = false;
-        for who in 0..at.len() {
-            let Some(point) = self.points[who].get(at[who]) else {
+        for participant in 0..at.len() {
+            let Some(point) = self.points[participant].get(at[participant]) else {
                 continue;
             };
             moved = true;
-            if self.is_early(&at, who) {
+            if self.is_early(&at, participant) {
                 continue;
             }
-            let next = self.after(&state, who, point);
+            let next = self.after(&state, participant, point);
             for state in next {
                 let mut at = at.clone();
-                at[who] += 1;
+                at[participant] += 1;
                 self.explore(at, state);
             }
         }
@@ -255,8 +258,8 @@ impl<S: Spec> Search<'_, S> {
         }
     }
 
-    /// What the specification makes of a history that it does not explain: the longest
-    /// part that it does, the state there, and what it allows of what comes next.
+    /// Describes how far the specification explains a history: the longest part, the
+    /// state in which it ends, and what may come next.
     fn explanation(&self) -> String {
         let mut longest = Explained {
             path: Vec::new(),
@@ -272,32 +275,32 @@ impl<S: Spec> Search<'_, S> {
             &mut longest,
         );
         let Explained { path, at, state } = longest;
-        let name = |who: usize, index: usize| {
-            let operation = &self.history[who][index];
+        let name = |participant: usize, index: usize| {
+            let operation = &self.history[participant][index];
             match &operation.ret {
-                Some(ret) => format!("{{{who}}} {} = {ret:?}", operation.name),
-                None => format!("{{{who}}} {}", operation.name),
+                Some(ret) => format!("{{{participant}}} {} = {ret:?}", operation.name),
+                None => format!("{{{participant}}} {}", operation.name),
             }
         };
         let explained: Vec<String> = path
             .iter()
             .filter(|&&(.., act)| act != Act::Begin)
-            .map(|&(who, index, _)| name(who, index))
+            .map(|&(participant, index, _)| name(participant, index))
             .collect();
         let explained = match &explained[..] {
             [] => "From the beginning".to_owned(),
             some => format!("After {}", some.join("; ")),
         };
         let next: Vec<String> = (0..at.len())
-            .filter(|&who| !self.is_early(&at, who))
-            .filter_map(|who| {
-                let point = self.points[who].get(at[who])?;
+            .filter(|&participant| !self.is_early(&at, participant))
+            .filter_map(|participant| {
+                let point = self.points[participant].get(at[participant])?;
                 if point.act != Act::Finish {
                     return None;
                 }
                 let rets: Vec<String> = self
                     .spec
-                    .step(&state, self.call(who, point.index))
+                    .step(&state, self.call(participant, point.index))
                     .into_iter()
                     .map(|(_, ret)| format!("{ret:?}"))
                     .collect();
@@ -305,7 +308,7 @@ impl<S: Spec> Search<'_, S> {
                     [] => "must wait".to_owned(),
                     some => format!("may return {}", some.join(" or ")),
                 };
-                Some(format!("{} {allowed}", name(who, point.index)))
+                Some(format!("{} {allowed}", name(participant, point.index)))
             })
             .collect();
         let next = match &next[..] {
@@ -334,49 +337,50 @@ impl<S: Spec> Search<'_, S> {
                 state: state.clone(),
             };
         }
-        for who in 0..at.len() {
-            let Some(point) = self.points[who].get(at[who]) else {
+        for participant in 0..at.len() {
+            let Some(point) = self.points[participant].get(at[participant]) else {
                 continue;
             };
-            if self.is_early(&at, who) {
+            if self.is_early(&at, participant) {
                 continue;
             }
-            for state in self.after(&state, who, point) {
+            for state in self.after(&state, participant, point) {
                 let mut at = at.clone();
-                at[who] += 1;
-                path.push((who, point.index, point.act));
+                at[participant] += 1;
+                path.push((participant, point.index, point.act));
                 self.lengthen(at, state, path, visited, longest);
                 path.pop();
             }
         }
     }
 
-    fn call(&self, who: usize, index: usize) -> Call<'_, S::Op> {
+    fn call(&self, participant: usize, index: usize) -> Call<'_, S::Op> {
         Call {
-            participant: who,
+            participant,
             index,
-            op: self.history[who][index].op,
+            op: self.history[participant][index].op,
         }
     }
 
-    /// Whether the next act of another participant must come before that of this one.
-    fn is_early(&self, at: &[usize], who: usize) -> bool {
-        let Some(point) = self.points[who].get(at[who]) else {
+    /// Returns `true` if the next act of another participant must come before that of
+    /// this one.
+    fn is_early(&self, at: &[usize], participant: usize) -> bool {
+        let Some(point) = self.points[participant].get(at[participant]) else {
             return false;
         };
         self.order == Order::RealTime
             && (0..at.len()).any(|other| {
-                other != who
+                other != participant
                     && self.points[other]
                         .get(at[other])
                         .is_some_and(|next| next.to < point.from)
             })
     }
 
-    /// The states after an act.
-    fn after(&self, state: &S::State, who: usize, point: &Point) -> Vec<S::State> {
-        let operation = &self.history[who][point.index];
-        let call = self.call(who, point.index);
+    /// Returns the states after an act.
+    fn after(&self, state: &S::State, participant: usize, point: &Point) -> Vec<S::State> {
+        let operation = &self.history[participant][point.index];
+        let call = self.call(participant, point.index);
         match point.act {
             Act::Begin => self.spec.begin(state, call),
             Act::Cancel => self.spec.cancel(state, call),
@@ -397,21 +401,21 @@ impl<S: Spec> Search<'_, S> {
         }
     }
 
-    /// A suspended operation that could go on in this state.
+    /// Returns a suspended operation that could go on in this state.
     fn enabled(&self, state: &S::State) -> Option<(usize, usize)> {
         self.history
             .iter()
             .enumerate()
-            .find_map(|(who, operations)| {
+            .find_map(|(participant, operations)| {
                 let index = operations.len().checked_sub(1)?;
                 let operation = &operations[index];
                 let call = Call {
-                    participant: who,
+                    participant,
                     index,
                     op: operation.op,
                 };
                 let suspended = operation.record.outcome == Outcome::Pending;
-                (suspended && self.spec.is_due(state, call)).then_some((who, index))
+                (suspended && self.spec.is_due(state, call)).then_some((participant, index))
             })
     }
 }

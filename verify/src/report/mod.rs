@@ -1,4 +1,4 @@
-//! What a run says: honestly how much it covered, and what it found.
+//! Reports: how much a run covered, and what it found.
 
 pub(crate) mod table;
 
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::subject::verdict::{Class, Verdict};
 
-/// A program that fails, and how.
+/// A program that failed, and how.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Counterexample {
-    /// The kind of failure.
+    /// The class of the failure.
     pub class: Class,
     /// What went wrong, in a sentence.
     pub sentence: String,
@@ -21,7 +21,7 @@ pub struct Counterexample {
     pub program: String,
     /// The number of the execution that failed, from 1.
     pub execution: u64,
-    /// What `--replay` takes to run exactly this execution.
+    /// The token for `--replay`, which runs exactly this execution again.
     pub token: String,
     /// The execution as a table.
     pub table: String,
@@ -34,7 +34,7 @@ pub struct Report {
     pub subject: String,
     /// The engine.
     pub engine: String,
-    /// How the engine was run.
+    /// The mode of the engine.
     pub mode: String,
     /// How much it covered.
     pub verdict: Verdict,
@@ -44,22 +44,22 @@ pub struct Report {
     pub programs: u64,
     /// How many executions they took.
     pub executions: u64,
-    /// What failed: the smallest program that did; with [`check`](crate::check) and its
-    /// siblings the smallest of each class.
+    /// The smallest program that failed. [`check`](crate::check) and its siblings
+    /// report the smallest of each class.
     pub failures: Vec<Counterexample>,
-    /// How long it took, added up over those who worked on it side by side.
+    /// The time it took, added up over all workers.
     #[serde(serialize_with = "seconds")]
     pub seconds: Duration,
 }
 
 impl Report {
-    /// Whether the subject held. A run that ran nothing shows nothing.
+    /// Returns `true` if the subject holds. A run without an execution does not hold.
     #[must_use]
     pub fn holds(&self) -> bool {
         self.failures.is_empty() && self.programs > 0 && self.executions >= self.programs
     }
 
-    /// The run in a line.
+    /// Formats the run in a line.
     pub(crate) fn line(&self) -> String {
         let found = match self.failures.first() {
             Some(failure) => format!("FAILS: {}", failure.class),
@@ -78,7 +78,7 @@ impl Report {
     }
 }
 
-/// What is needed to see why: the sentence, the program and the table.
+/// Formats the sentence, the program and the table.
 impl fmt::Display for Counterexample {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -92,8 +92,8 @@ impl fmt::Display for Counterexample {
     }
 }
 
-/// The run in a line, and its bound; below it what failed, with the token that replays
-/// it.
+/// Formats the run in a line with its bound, and below it the failures with their
+/// tokens.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, within {}", self.line(), self.bound)?;
@@ -108,28 +108,28 @@ impl fmt::Display for Report {
     }
 }
 
-/// What a specimen was found to be.
+/// The result of a specimen.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct SpecimenReport {
-    /// The specimen.
+    /// The name of the specimen.
     pub(crate) name: String,
-    /// The class it must be caught in; none where it must pass.
+    /// The class in which it must be caught. It is `None` if it must pass.
     pub(crate) expected: Option<Class>,
-    /// The class it was caught in; none where it passed.
+    /// The class in which it was caught. It is `None` if it passed.
     pub(crate) found: Option<Class>,
     /// The program that caught it, or the number of programs it passed.
     pub(crate) program: String,
-    /// How many executions that took.
+    /// The number of executions.
     pub(crate) executions: u64,
-    /// How long, added up likewise.
+    /// The time it took, added up over all workers.
     #[serde(serialize_with = "seconds")]
     pub(crate) seconds: Duration,
-    /// How it failed.
+    /// The failure in which it was caught.
     pub(crate) counterexample: Option<Counterexample>,
 }
 
 impl SpecimenReport {
-    /// Whether the verifier saw what it must.
+    /// Returns `true` if the specimen was caught in its class, or passed if it must.
     #[must_use]
     pub(crate) fn as_expected(&self) -> bool {
         self.expected == self.found && self.executions > 0

@@ -1,4 +1,4 @@
-//! What happened in an execution, as a table: a column a participant, a row an
+//! An execution as a table, with a column for each participant and a row for each
 //! event.
 
 use std::fmt::Write as _;
@@ -11,16 +11,16 @@ use crate::execution::event::{Event, What};
 use crate::subject::role::Role;
 use crate::subject::step::Hook;
 
-/// Puts the names of the participants into a sentence.
+/// Replaces the numbers of participants in a sentence by their names.
 pub(crate) fn name(sentence: &str, names: &[String]) -> String {
     let mut text = sentence.to_owned();
-    for (who, name) in names.iter().enumerate() {
-        text = text.replace(&format!("{{{who}}}"), name);
+    for (number, name) in names.iter().enumerate() {
+        text = text.replace(&format!("{{{number}}}"), name);
     }
     text.replace(&format!("{{{}}}", names.len()), "the clean-up")
 }
 
-/// The names of the participants; those of the same name are numbered.
+/// Returns the names of the participants. Equal names are numbered.
 pub(crate) fn names(roles: &[Role<()>]) -> Vec<String> {
     roles
         .iter()
@@ -35,13 +35,13 @@ pub(crate) fn names(roles: &[Role<()>]) -> Vec<String> {
         .collect()
 }
 
-/// The width that the environment variable `COLUMNS` asks for, if it does.
+/// Returns the width that the environment variable `COLUMNS` asks for.
 pub(crate) fn columns() -> Option<u16> {
     let columns = std::env::var("COLUMNS").ok()?.parse().ok()?;
     (columns >= 20).then_some(columns)
 }
 
-/// Draws a trace.
+/// Formats a trace.
 pub(crate) fn draw(trace: &[Event], names: &[String], describe: &dyn Fn(Bits) -> String) -> String {
     let mut table = Table::new();
     table.load_style(presets::UTF8_BORDERS_ONLY);

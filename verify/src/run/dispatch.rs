@@ -27,23 +27,23 @@ pub(crate) trait Work: Send + Sync {
     /// The report of the run before any program was run.
     fn empty_report(&self) -> Report;
 
-    /// How many programs there are.
+    /// Returns the number of programs.
     fn programs(&self) -> usize;
 
-    /// One of them, as text.
+    /// Returns a program as text.
     fn text(&self, program: usize) -> String;
 
-    /// Runs one of them.
+    /// Runs a program.
     fn run_one(&self, program: usize) -> BatchResult;
 
-    /// Whether programs are run after one that has failed, for failures of other
-    /// classes: the smallest program of each is reported.
+    /// Returns `true` if programs are run after one that has failed, to report the
+    /// smallest program for each class of failure.
     fn each_class(&self) -> bool {
         false
     }
 
-    /// Runs some of them in turn, up to the first that fails unless a failure of each
-    /// class is wanted. A program that takes long is named meanwhile.
+    /// Runs programs in turn, up to the first that fails unless failures of each class
+    /// are wanted. A program that takes long is named meanwhile.
     fn run(&self, programs: Range<usize>) -> BatchResult {
         let begun = Instant::now();
         let name = |program, taken: Duration| {
@@ -87,7 +87,7 @@ pub(crate) struct BatchResult {
 }
 
 impl BatchResult {
-    /// The result of a program whose worker died.
+    /// Returns the result of a program whose worker died.
     pub(crate) fn died(program: usize, how: Counterexample) -> Self {
         Self {
             programs: 1,
@@ -98,8 +98,8 @@ impl BatchResult {
         }
     }
 
-    /// The result of programs that are run one by one, up to the first that fails
-    /// unless a failure of each class is wanted.
+    /// Returns the result of programs that are run one by one, up to the first that
+    /// fails unless failures of each class are wanted.
     pub(crate) fn of(
         programs: Range<usize>,
         each_class: bool,
@@ -128,7 +128,7 @@ pub(crate) struct Batch {
     pub(crate) run: usize,
     /// The programs of the run.
     pub(crate) work: Arc<dyn Work>,
-    /// Which of them belong to the batch.
+    /// The programs of the batch.
     pub(crate) programs: Range<usize>,
 }
 
@@ -163,18 +163,18 @@ impl Worker for Thread {
     }
 }
 
-/// How many workers can run side by side.
+/// Returns how many workers can run side by side.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Progress, for the one that displays it.
+/// The progress that is displayed.
 #[derive(Debug)]
 pub(crate) enum Event<'a> {
-    /// A batch is complete: the report so far of the first run that has not ended,
-    /// and how many programs it has.
+    /// A batch is complete. The report is that of the first run that has not ended, so
+    /// far, with the number of its programs.
     Underway(&'a Report, usize),
-    /// A run has ended: its number, and its report. Runs end in their order.
+    /// A run has ended, with its number and its report. Runs end in their order.
     Ended(usize, &'a Report),
 }
 
@@ -224,14 +224,14 @@ struct State<'a> {
     notify: &'a mut (dyn FnMut(Event<'_>) + Send),
 }
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Default)]
 struct Progress {
-    /// Its report so far; `None` before it is prepared.
+    /// Its report so far. It is `None` before the run is prepared.
     report: Option<Report>,
     /// Its programs, until it has ended.
     work: Option<Arc<dyn Work>>,
-    /// The first program that is not dispatched: the failing one after a failure.
+    /// The first program that is not dispatched. After a failure it is the failing one.
     end: usize,
     /// How many programs have been dispatched.
     dispatched: usize,
@@ -241,12 +241,13 @@ struct Progress {
     failures: Vec<(usize, Counterexample)>,
 }
 
-/// How many programs make a batch at most: enough that dispatching costs nothing,
-/// and few enough that no worker has much left to do when the others are idle.
+/// The greatest number of programs in a batch. It is large enough that dispatching
+/// costs nothing, and small enough that no worker has much left to do when the others
+/// are idle.
 const MAX_BATCH: usize = 64;
 
 impl<'a> Queue<'a> {
-    /// The next batch; `None` when all programs are dispatched.
+    /// Returns the next batch. It is `None` when all programs are dispatched.
     fn next(&self) -> Option<Batch> {
         let mut state = self.state();
         while let Some(progress) = state.prepared(&self.prepare) {
@@ -295,7 +296,7 @@ impl<'a> Queue<'a> {
 }
 
 impl State<'_> {
-    /// The run whose programs are being dispatched, prepared.
+    /// Returns the run whose programs are being dispatched, and prepares it.
     fn prepared(&mut self, prepare: &[Prepare<'_>]) -> Option<&mut Progress> {
         let progress = self.runs.get_mut(self.current)?;
         if progress.report.is_none() {

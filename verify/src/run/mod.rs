@@ -1,10 +1,10 @@
-//! What is run by name: a plan made ready, and its programs under an engine.
+//! Runs of a plan: its programs over a subject, under an engine.
 //!
 //! ```text
 //! Entry ──prepare──▶ Work ──run(a batch)──▶ BatchResult
 //! ```
 //!
-//! Which programs are run where and when is decided by [`dispatch`].
+//! [`dispatch`] decides which programs are run where and when.
 
 pub(crate) mod dispatch;
 pub(crate) mod entry;
@@ -31,22 +31,23 @@ use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::validate::validate;
 use crate::subject::verdict::Class;
 
-/// Something that can be run by name, under every engine.
+/// A subject that can be run by name, under every engine.
 pub(crate) trait Entry: Send + Sync {
-    /// Makes ready what a plan asks for.
+    /// Prepares the programs of a plan.
     fn prepare(&self, name: &str, mode: Mode, plan: &Plan) -> Box<dyn Work>;
 
-    /// What a mode runs in a profile, if it has anything to say here.
+    /// Returns the plans of a mode in a profile. There are none if the mode does not
+    /// apply.
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan>;
 
-    /// Runs one execution again, and answers how it failed.
+    /// Runs one execution again, and returns how it failed.
     ///
     /// # Errors
     ///
-    /// Why it could not be run, or that it did not fail.
+    /// Returns why it could not be run, or that it did not fail.
     fn replay(&self, token: &Token) -> Result<Counterexample, String>;
 
-    /// The operations of each role, by name.
+    /// Returns the operations of each role, by name.
     fn roles(&self) -> Vec<(String, Vec<String>)>;
 }
 
@@ -68,7 +69,7 @@ impl<F: GenericSubject> Entry for Generic<F> {
     }
 
     fn roles(&self) -> Vec<(String, Vec<String>)> {
-        // They are the same over every backend.
+        // The roles are the same over every backend.
         let subject = over_backend(&self.0, Mode::Steps, 2);
         let roles = subject.roles();
         let ops = roles.iter().map(|role| {
@@ -88,8 +89,8 @@ pub(crate) fn run<F: GenericSubject>(subject: &F, name: &str, mode: Mode, plan: 
     run_programs(mode, &|| Programs::of(subject, name, mode, plan))
 }
 
-/// Runs one mode over a generic subject, on threads of this process. The smallest
-/// program that fails is reported of each class of failure.
+/// Runs one mode over a generic subject, on threads of this process. For each class of
+/// failure, the smallest program that fails is reported.
 pub(crate) fn run_each_class<F: GenericSubject>(
     subject: &F,
     name: &str,
@@ -113,13 +114,13 @@ fn run_programs(mode: Mode, programs: &(dyn Fn() -> Programs + Sync)) -> Report 
     reports.into_iter().next().expect("one was asked for")
 }
 
-/// Says how far a run has come, when it takes longer than some seconds.
+/// Reports the progress of a run that takes longer than some seconds.
 struct Progress {
     said: Instant,
 }
 
 impl Progress {
-    /// How often it says so.
+    /// The time between two reports.
     const PERIOD: Duration = Duration::from_secs(10);
 
     fn new() -> Self {
@@ -151,7 +152,7 @@ pub(crate) fn replay<F: GenericSubject>(
     run_again(&over_backend(subject, token.mode, participants), token)
 }
 
-/// The subject that a mode runs: of the subject, over the backend of the mode.
+/// Returns the subject of a mode, which is over the backend of the mode.
 fn over_backend<F: GenericSubject>(
     subject: &F,
     mode: Mode,
@@ -167,7 +168,7 @@ fn over_backend<F: GenericSubject>(
     }
 }
 
-/// Explores one program by the engine of a mode.
+/// Explores one program under the engine of a mode.
 fn explore(mode: Mode, job: &Arc<Job>, limits: Limits) -> Explored {
     use engine::{fibers, loom, sequential, stress};
     match mode {
@@ -182,8 +183,8 @@ fn explore(mode: Mode, job: &Arc<Job>, limits: Limits) -> Explored {
 
 /// The programs of a plan over a subject.
 struct Programs {
-    /// Where a failure of each class is wanted: those that have been told of, with the
-    /// smallest program of each.
+    /// The classes that have been reported, each with the smallest program, if a
+    /// failure of each class is wanted.
     told: Option<Mutex<HashMap<Class, usize>>>,
     subject: Arc<dyn AnySubject>,
     name: String,
@@ -234,7 +235,7 @@ impl Work for Programs {
         self.programs[program].text(self.subject.roles())
     }
 
-    /// Explores it; where it fails, the smallest that does is told.
+    /// Explores a program. If it fails, the smallest failing program is reported.
     fn run_one(&self, index: usize) -> BatchResult {
         let Self { subject, mode, .. } = self;
         let limits = limits(&self.plan, index as u64);
@@ -282,13 +283,12 @@ fn limits(plan: &Plan, seed: u64) -> Limits {
     }
 }
 
-/// So many different programs, each of the bound's full length; always the same
-/// ones.
+/// Draws `number` different programs, each of the bound's full length. The draws are
+/// always the same.
 fn draw(subject: &dyn AnySubject, plan: &Plan, number: u64) -> Vec<Program> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut draw = |below: usize| {
-        // Marsaglia's xorshift: all that is asked of it is to be the same
-        // everywhere.
+        // Marsaglia's xorshift. It draws the same numbers on every machine.
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
@@ -309,7 +309,7 @@ fn draw(subject: &dyn AnySubject, plan: &Plan, number: u64) -> Vec<Program> {
     drawn
 }
 
-/// A failing program, on its way to a counterexample.
+/// A failing program that is made into a counterexample.
 struct Failing<'a> {
     subject: &'a Arc<dyn AnySubject>,
     name: &'a str,
@@ -320,9 +320,10 @@ struct Failing<'a> {
 }
 
 impl Failing<'_> {
-    /// The smallest program that fails, in whatever way: what went wrong is
-    /// told best by it. Programs that were enumerated are the smallest already;
-    /// of these, the fewest preemptions that fail in the same way.
+    /// Shrinks the program to the smallest one that fails in any way, since that
+    /// explains the failure best. Programs that were enumerated are the smallest
+    /// already. For these, it reduces the preemptions to the fewest that fail in the
+    /// same way.
     fn shrink(mut self, plan: &Plan) -> Self {
         while plan.drawn.is_some() {
             let smaller = self
@@ -361,7 +362,7 @@ impl Failing<'_> {
         })
     }
 
-    /// Runs the failing execution once more, traced, and tells of it.
+    /// Runs the failing execution once more, traced, and describes it.
     fn counterexample(self) -> Counterexample {
         let roles = self.subject.roles();
         let text = self.program.text(roles);

@@ -38,7 +38,7 @@ impl Process {
         }
     }
 
-    /// Has the process run a batch.
+    /// Makes the process run a batch.
     ///
     /// # Errors
     ///
@@ -161,7 +161,7 @@ pub(crate) fn serve(runs: &[Prepare<'_>]) -> Result<(), String> {
         let result = result.map_err(|error| format!("a result cannot be written: {error}"))?;
         // On a line of its own, after anything that the subject has printed.
         if writeln!(std::io::stdout(), "\n{result}").is_err() {
-            break; // The reader is gone.
+            break; // The reader is gone, so no more results are needed.
         }
     }
     Ok(())

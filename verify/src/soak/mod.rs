@@ -1,9 +1,9 @@
-//! The soak: thousands of tasks on a runtime that people use.
+//! The soak runs thousands of tasks on a runtime that is used in production.
 //!
-//! Where the engines see every interleaving of small programs, this sees a few
-//! of large ones: tokio's multi-threaded runtime, waits that are dropped after so
-//! many polls or when a timeout passes, and at the end every counter must add
-//! up. It samples, and what it finds may not come again.
+//! The engines see every interleaving of small programs. The soak sees a few
+//! interleavings of large ones, on tokio's multi-threaded runtime. Waits are dropped
+//! after some polls or when a timeout passes, and at the end every counter must add up.
+//! The soak samples, and its failures may not be reproducible.
 
 mod draw;
 mod scenes;
@@ -19,20 +19,20 @@ use crate::soak::scenes::ALL;
 use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::verdict::{Class, Verdict};
 
-/// What this file registers.
+/// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
     vec![SubjectEntry::of(
         "soak",
-        "all of them, by thousands of tasks on tokio's runtime (stress only)",
+        "every primitive, by thousands of tasks on tokio's runtime (stress only)",
         Box::new(Soak),
         Surface::Other("its scenes use many primitives, and no programs"),
     )]
 }
 
-/// The soak as something that can be run by name.
+/// The soak as an entry.
 pub(crate) struct Soak;
 
-/// After so long without an end somebody waits for ever.
+/// How long a scene may take before a task is assumed to wait for ever.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Entry for Soak {
@@ -69,7 +69,7 @@ impl Entry for Soak {
     }
 }
 
-/// The scenes, with so many tasks in each.
+/// The scenes, with the number of tasks in each.
 struct Scenes {
     name: String,
     mode: Mode,
@@ -77,7 +77,7 @@ struct Scenes {
 }
 
 impl Scenes {
-    /// Plays one scene to its end.
+    /// Runs one scene to its end.
     fn play(&self, index: usize) -> Option<Counterexample> {
         let (scene, play) = ALL[index];
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -86,14 +86,14 @@ impl Scenes {
         let runtime = runtime.expect("threads can be started");
         let ended =
             runtime.block_on(async { tokio::time::timeout(PATIENCE, play(self.tasks)).await });
-        // Tasks that wait for ever are dropped with it.
+        // Tasks that wait for ever are dropped with the runtime.
         runtime.shutdown_background();
         let (class, sentence) = match ended {
             Ok(Ok(())) => return None,
             Ok(Err(sentence)) => (Class::WrongResult, sentence),
             Err(_) => (
                 Class::LostWakeUp,
-                format!("somebody still waits after {} s", PATIENCE.as_secs()),
+                format!("a task still waits after {} s", PATIENCE.as_secs()),
             ),
         };
         Some(Counterexample {

@@ -1,7 +1,7 @@
-//! A tree of tokens, with a fault to order.
+//! A tree of tokens, with a fault that can be chosen.
 //!
-//! Written the plain way, with everything under one lock, so that a fault is a line.
-//! With [`Fault::None`] it is correct.
+//! It is written in the plain way, with everything under one lock, so that each fault
+//! is a line. With [`Fault::None`] it is correct.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -22,36 +22,36 @@ use crate::subject::verdict::Class;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::cancellation_token::{self as real, Op, TokenSpec};
 
-/// What this file registers.
+/// Returns the specimens of this file.
 pub(crate) fn entries() -> Vec<SpecimenEntry> {
     SpecimenEntry::all_of("cancellation-token", 3, Fault::ALL, Specimen)
 }
 
-/// What is wrong with it.
+/// What is wrong with the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// Nothing.
     None,
-    /// P2: a wait looks, and registers in a section of its own.
+    /// P2: a wait checks in one section, and registers in another.
     CheckThenRegister,
     /// P4: wakers are called under the lock of the parent.
     WakesUnderLock,
     /// P5: the first waker is kept.
     FirstWakerKept,
-    /// P8: those behind a waker that panics are not woken.
+    /// P8: if a waker panics, the wakers after it are not called.
     StopsAtPanic,
-    /// A child looks at its parent, and enters the tree in a section of its own: it
+    /// A child checks its parent in one section, and enters the tree in another. It
     /// misses a cancellation in between.
     ChildMissesParent,
-    /// A parent is cancelled before its children, in sections of their own.
+    /// A parent is cancelled before its children, in separate sections.
     ParentBeforeChildren,
-    /// A child whose parent is dropped is cancelled by nothing any more.
+    /// A child whose parent is dropped is never cancelled.
     OrphanForgotten,
 }
 
 impl Fault {
-    /// Every one, with its name and the class it must be caught in: none for those that
-    /// must pass.
+    /// Every fault, with its name and the class in which it must be caught. It is
+    /// `None` for a specimen that must pass.
     pub(crate) const ALL: [(&'static str, Self, Option<Class>); 8] = [
         ("plain", Self::None, None),
         (
@@ -116,7 +116,7 @@ pub(crate) struct Tokens<B: BlockingBackend> {
 #[derive(Default)]
 struct State {
     nodes: Vec<Node>,
-    /// Those that wait: the node, the number of the wait, and its waker.
+    /// The waiters: for each its node, its number, and its waker.
     waits: Vec<(usize, usize, Waker)>,
     next: usize,
 }
@@ -298,8 +298,8 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         TokenSpec
     }
 
-    /// Always three parts: one that waits, in every polling mode, or cancels; one that
-    /// waits; and one that cancels, or looks twice.
+    /// Returns three roles: the first waits in every polling mode, or cancels; the
+    /// second waits; the third cancels, or looks twice.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
         vec![
             asymmetric(real::role(), 0, |op| {

@@ -1,4 +1,4 @@
-//! A condvar with a fault to order, over the suite's mutex.
+//! A condvar over the suite's mutex, with a fault that can be chosen.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -21,22 +21,22 @@ use crate::subject::verdict::Class;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::condvar::{CondvarSpec, Op, Ret};
 
-/// What this file registers.
+/// Returns the specimens of this file.
 pub(crate) fn entries() -> Vec<SpecimenEntry> {
     SpecimenEntry::all_of("condvar", 5, ALL, Specimen)
 }
 
-/// What is wrong with it.
+/// What is wrong with the condvar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// A wait unlocks before it takes its place in the queue.
     UnlocksFirst,
-    /// P6: a wait that is dropped before it has locked again swallows its
-    /// notification.
+    /// P6: a wait that is dropped before it has locked again does not pass its
+    /// notification on.
     GrantSwallowed,
 }
 
-/// Every one, with its name and the class it must be caught in.
+/// Every fault, with its name and the class in which it must be caught.
 pub(crate) const ALL: [(&str, Fault, Option<Class>); 2] = [
     (
         "unlocks-first",
@@ -69,7 +69,7 @@ pub(crate) struct SpecimenOn<B> {
     backend: PhantomData<fn() -> B>,
 }
 
-/// What one participant holds.
+/// What a participant holds.
 pub(crate) struct Actor<B: BlockingBackend> {
     shared: Arc<Shared<B>>,
     held: Option<OwnedMutexGuard<bool, B>>,
@@ -77,12 +77,12 @@ pub(crate) struct Actor<B: BlockingBackend> {
 
 struct Shared<B: BlockingBackend> {
     fault: Fault,
-    /// Whether it is open.
+    /// The value is `true` when the gate is open.
     mutex: Arc<Mutex<bool, B>>,
     notify: Arc<Notify<B>>,
 }
 
-/// A wait: to be notified, or until it is open.
+/// A wait for a notification, or until the gate is open.
 struct Wait<'a, B: BlockingBackend> {
     shared: &'a Shared<B>,
     until_open: bool,
@@ -166,7 +166,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         CondvarSpec
     }
 
-    /// Always three parts: two who wait, and one who locks, opens and notifies.
+    /// Returns three roles: two wait, and the third locks, opens and notifies.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
         let role = |symmetry, ops| Role {
             name: "task",
@@ -192,8 +192,8 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         ]
     }
 
-    /// Each waits once, the first until he is dropped on his way to the lock where
-    /// that is what is broken; the third does what he does in this order.
+    /// Allows each wait once. The first may be dropped on its way to the lock if the
+    /// fault is in that. The third role performs its operations in this order.
     fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
         if role.symmetry < 2 {
             let late = next.polling == Polling::Cancel(2);
@@ -245,7 +245,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
                 }
                 None => None,
             },
-            _ => unreachable!("no part has it"),
+            _ => unreachable!("no role has it"),
         };
         Started::Done(done.map_or(Ret::Refused, |()| Ret::Unit))
     }

@@ -1,4 +1,5 @@
-//! A mutex with a fault to order, strictly in order where it has none.
+//! A mutex with a fault that can be chosen. Without a fault it is strictly first in,
+//! first out.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -17,13 +18,13 @@ use crate::subject::verdict::Class;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::mutex::{MutexSpec, Op, Ret};
 
-/// What this file registers.
+/// Returns the specimens of this file.
 pub(crate) fn entries() -> Vec<SpecimenEntry> {
     SpecimenEntry::all_of("mutex", 4, ALL, Specimen)
 }
 
-/// Every one, with its name and the class it must be caught in: none for those
-/// that must pass.
+/// Every fault, with its name and the class in which it must be caught. It is `None`
+/// for a specimen that must pass.
 pub(crate) const ALL: [(&str, Fault, Option<Class>); 6] = [
     ("plain", Fault::None, None),
     (
@@ -68,10 +69,10 @@ pub(crate) struct SpecimenOn<B> {
     backend: PhantomData<fn() -> B>,
 }
 
-/// What one participant holds.
+/// What a participant holds.
 pub(crate) struct Actor<B: BlockingBackend> {
     lock: Arc<Permits<B>>,
-    /// The value: nobody but the holder touches it.
+    /// The value. Only the holder of the lock touches it.
     count: Arc<AtomicUsize>,
     held: bool,
 }
@@ -86,8 +87,8 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         MutexSpec { bound: 0 }
     }
 
-    /// Always two parts: one who locks in every polling mode, and unlocks; and one who
-    /// locks again too.
+    /// Returns two roles: one locks in every polling mode and unlocks, and one may also
+    /// lock again.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
         let role = |symmetry, ops| Role {
             name: "task",
@@ -113,7 +114,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         ]
     }
 
-    /// Whoever holds the lock does not wait for it.
+    /// Forbids the holder of the lock to wait for it.
     fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
         let last = before.last().map(|step| role.ops[step.op].op);
         match role.ops[next.op].op {
@@ -162,7 +163,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
                 Ret::Unlocked(before)
             }
             Op::Unlock => Ret::Unit,
-            _ => unreachable!("no part has it"),
+            _ => unreachable!("no role has it"),
         })
     }
 

@@ -1,7 +1,7 @@
-//! A notify with a fault to order.
+//! A notify with a fault that can be chosen.
 //!
-//! Written the plain way, with everything under one lock, so that a fault is a
-//! line. With [`Fault::None`] it is correct.
+//! It is written in the plain way, with everything under one lock, so that each fault
+//! is a line. With [`Fault::None`] it is correct.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -21,34 +21,35 @@ use crate::subject::verdict::Class;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::notify::{NotifySpec, Op};
 
-/// What this file registers.
+/// Returns the specimens of this file.
 pub(crate) fn entries() -> Vec<SpecimenEntry> {
     SpecimenEntry::all_of("notify", 3, ALL, Specimen)
 }
 
-/// What is wrong with it.
+/// What is wrong with the notify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// Nothing.
     None,
-    /// P6: a wait that is dropped swallows its notification.
+    /// P6: a wait that is dropped does not pass its notification on.
     GrantSwallowed,
-    /// All are let go on one by one, and whoever comes meanwhile too.
+    /// `notify_waiters` wakes waiters one by one, and with them a waiter that comes
+    /// meanwhile.
     NewcomersSwept,
-    /// P8: a waker that panics keeps those after it from being woken.
+    /// P8: if a waker panics, the wakers after it are not called.
     BatchStops,
     /// P5: the first waker is kept.
     FirstWakerKept,
-    /// P2: the waker is left without another look.
+    /// P2: the waker is registered without another check.
     ChecksThenRegisters,
-    /// A notification of all leaves a permit.
+    /// `notify_waiters` stores a permit.
     AllLeavePermit,
-    /// Whoever came last goes first.
+    /// The waiter that came last is notified first.
     LastGoesFirst,
 }
 
-/// Every one, with its name and the class it must be caught in: none for those
-/// that must pass.
+/// Every fault, with its name and the class in which it must be caught. It is `None`
+/// for a specimen that must pass.
 pub(crate) const ALL: [(&str, Fault, Option<Class>); 8] = [
     ("plain", Fault::None, None),
     (
@@ -87,7 +88,7 @@ pub(crate) const ALL: [(&str, Fault, Option<Class>); 8] = [
 /// Lets tasks wait for an event.
 pub(crate) struct Notify<B: BlockingBackend> {
     fault: Fault,
-    /// Whether a notification is left where nobody waits.
+    /// Whether a notification stores a permit if no task waits.
     leaves_permit: bool,
     lock: StateLock<State, B>,
 }
@@ -97,7 +98,7 @@ struct State {
     last_goes_first: bool,
     permit: bool,
     queue: Vec<Wait>,
-    /// The number of the next to come.
+    /// The number of the next waiter.
     next: usize,
 }
 
@@ -126,7 +127,7 @@ impl State {
         Some(wait.waker.take())
     }
 
-    /// Notifies one, or leaves the permit.
+    /// Notifies one waiter, or stores the permit.
     fn notify_one(&mut self, leaves_permit: bool) -> Option<Waker> {
         let granted = self.grant(Grant::One);
         self.permit |= leaves_permit && granted.is_none();
@@ -189,7 +190,7 @@ impl<B: BlockingBackend> Notify<B> {
         }
     }
 
-    /// Whether [`look`](Self::look) would find that a wait is over.
+    /// Returns `true` if [`look`](Self::look) would find that a wait is over.
     fn is_over(&self, state: &State, number: Option<usize>) -> bool {
         match number {
             None => state.permit,
@@ -197,7 +198,7 @@ impl<B: BlockingBackend> Notify<B> {
         }
     }
 
-    /// Looks whether a wait is over.
+    /// Checks whether a wait is over.
     fn look(&self, state: &mut State, number: Option<usize>) -> bool {
         match number {
             None => std::mem::take(&mut state.permit),
@@ -227,8 +228,8 @@ impl<B: BlockingBackend> Future for Notified<B> {
         let this = self.get_mut();
         let notify = &this.notify;
         loop {
-            // With no waker in hand: one that panics when it is dropped would take the
-            // notification along.
+            // No waker is in hand here. A waker that panics when it is dropped would
+            // lose the notification.
             let over = notify
                 .lock
                 .with(|section| notify.look(section.state, this.number));
@@ -316,8 +317,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         NotifySpec
     }
 
-    /// Always three parts: two who wait, the second perhaps twice, and one who
-    /// notifies.
+    /// Returns three roles: two wait, the second perhaps twice, and the third notifies.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
         let role = |symmetry, ops| Role {
             name: "task",
@@ -357,7 +357,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
                     None
                 });
             }
-            _ => unreachable!("no part has it"),
+            _ => unreachable!("no role has it"),
         }
         Started::Done(None)
     }

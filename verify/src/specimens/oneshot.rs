@@ -1,7 +1,7 @@
-//! A oneshot with a fault to order.
+//! A oneshot with a fault that can be chosen.
 //!
-//! Written the plain way, with everything under one lock, so that a fault is a
-//! line. With [`Fault::None`] it is correct.
+//! It is written in the plain way, with everything under one lock, so that each fault
+//! is a line. With [`Fault::None`] it is correct.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -21,21 +21,21 @@ use crate::subject::verdict::Class;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::oneshot::{self as real, OneshotSpec, Op, Ret};
 
-/// What this file registers.
+/// Returns the specimens of this file.
 pub(crate) fn entries() -> Vec<SpecimenEntry> {
     SpecimenEntry::all_of("oneshot", 3, Fault::ALL, Specimen)
 }
 
-/// What is wrong with it.
+/// What is wrong with the oneshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// Nothing.
     None,
-    /// P1: the value and the waker stand under two locks, one after the other.
+    /// P1: the value and the waker are under two locks, taken one after the other.
     TwoLocks,
-    /// P2: the receiver looks, and registers in a section of its own.
+    /// P2: the receiver checks in one section, and registers in another.
     CheckThenRegister,
-    /// P3: a value is stored and nobody woken.
+    /// P3: a value is stored, and the receiver is not woken.
     NoWake,
     /// P3: the receiver is woken before the value is stored.
     WakeBeforeStore,
@@ -43,7 +43,7 @@ pub(crate) enum Fault {
     WakeUnderLock,
     /// P4: the waker is cloned under the lock.
     CloneUnderLock,
-    /// P4: the waker that another replaces is dropped under the lock.
+    /// P4: a waker that is replaced is dropped under the lock.
     DropWakerUnderLock,
     /// P4: the value of a receiver that leaves is dropped under the lock.
     DropValueUnderLock,
@@ -54,35 +54,35 @@ pub(crate) enum Fault {
     SameWakerDropped,
     /// P5 and P3: a receiver that leaves keeps its waker in the channel.
     WakerOutlivesHalf,
-    /// P6: a value is handed to the wait, and dropped with it.
+    /// P6: a value is given to the wait, and dropped with it.
     DroppedWithWait,
     /// P6: as `DroppedWithWait`, but only by a wait that was woken and is suspended
     /// again. A registration wakes itself once.
     DroppedWithSecondWait,
     /// P6: a value sent to a receiver that then leaves is never dropped.
     ValueLost,
-    /// P7: whoever is polled twice takes it that there is an answer.
+    /// P7: a receiver that is polled again assumes that there is a result.
     WakeIsAnswer,
     /// P8: a panic of the waker leaves the channel marked as busy.
     BusyAfterPanic,
-    /// A value sent to a closed channel is taken, and gone.
-    SentToNobody,
+    /// A value sent to a closed channel is accepted, and lost.
+    AcceptedWhenClosed,
     /// The memory of the value is written after it is announced.
     AnnouncedEarly,
 
-    /// Unusual: every wake comes twice.
+    /// Unusual but correct: every wake comes twice.
     WakesTwice,
-    /// Unusual: a registration wakes itself once.
+    /// Unusual but correct: a registration wakes itself once.
     WakesItself,
-    /// Unusual: registers first, then looks, in two sections.
+    /// Unusual but correct: it registers in one section, and then checks in another.
     RegisterThenCheck,
-    /// Unusual: every change wakes both sides.
-    WakesEverybody,
+    /// Unusual but correct: every change wakes both sides.
+    WakesBoth,
 }
 
 impl Fault {
-    /// Every one, with its name and the class it must be caught in: none for
-    /// those that must pass.
+    /// Every fault, with its name and the class in which it must be caught. It is
+    /// `None` for a specimen that must pass.
     pub(crate) const ALL: [(&'static str, Self, Option<Class>); 23] = [
         ("plain", Self::None, None),
         ("two-locks", Self::TwoLocks, Some(Class::LostWakeUp)),
@@ -150,15 +150,15 @@ impl Fault {
         ),
         ("busy-after-panic", Self::BusyAfterPanic, Some(Class::Panic)),
         (
-            "sent-to-nobody",
-            Self::SentToNobody,
+            "accepted-when-closed",
+            Self::AcceptedWhenClosed,
             Some(Class::WrongResult),
         ),
         ("announced-early", Self::AnnouncedEarly, Some(Class::Race)),
         ("wakes-twice", Self::WakesTwice, None),
         ("wakes-itself", Self::WakesItself, None),
         ("register-then-check", Self::RegisterThenCheck, None),
-        ("wakes-everybody", Self::WakesEverybody, None),
+        ("wakes-both", Self::WakesBoth, None),
     ];
 }
 
@@ -194,7 +194,7 @@ pub(crate) struct Channel<B: BlockingBackend> {
 #[derive(Default)]
 struct State {
     value: Option<Value>,
-    /// For [`Fault::DroppedWithWait`]: the value handed to the wait.
+    /// For [`Fault::DroppedWithWait`]: the value given to the wait.
     handed: Option<Value>,
     /// For [`Fault::DroppedWithSecondWait`]: the wait has been woken already.
     woken: bool,
@@ -202,8 +202,8 @@ struct State {
     receiver: Option<Waker>,
     sender_gone: bool,
     closed: bool,
-    /// For [`Fault::BusyAfterPanic`]: the sender is waking, and wakes again
-    /// whoever waits for it to be done.
+    /// For [`Fault::BusyAfterPanic`]: whether the sender is waking. It wakes again the
+    /// task that waits for it to finish.
     busy: bool,
 }
 
@@ -247,7 +247,7 @@ impl<B: BlockingBackend> Channel<B> {
         let (refused, wakers) = self.lock.with(|section| {
             let state = section.state;
             state.sender_gone = true;
-            if state.closed && !self.is(Fault::SentToNobody) {
+            if state.closed && !self.is(Fault::AcceptedWhenClosed) {
                 return (value.take(), [None, state.sender.take()]);
             }
             let hands = match self.fault {
@@ -274,8 +274,8 @@ impl<B: BlockingBackend> Channel<B> {
         if self.is(Fault::AnnouncedEarly) {
             self.memory.write();
         }
-        // Wakes come first: a waker that panics when it is dropped keeps none
-        // of them from anybody.
+        // Wakes come first, so a waker that panics when it is dropped prevents none of
+        // them.
         let [waker, _own] = wakers;
         let waker = match self.is(Fault::TwoLocks) {
             true => self.other.with(|section| section.state.take()),
@@ -340,7 +340,7 @@ impl<B: BlockingBackend> Channel<B> {
     fn close(&self) {
         let [sender, receiver] = self.lock.with(|section| {
             section.state.closed = true;
-            let receiver = match self.is(Fault::WakesEverybody) {
+            let receiver = match self.is(Fault::WakesBoth) {
                 true => section.state.receiver.take(),
                 false => None,
             };
@@ -363,7 +363,7 @@ impl<B: BlockingBackend> Channel<B> {
         poll
     }
 
-    /// The answer, if there is one.
+    /// Returns the result, if there is one.
     fn answer(&self, state: &mut State) -> Option<Result<Value, ()>> {
         if let Some(value) = state.value.take().or_else(|| state.handed.take()) {
             return Some(Ok(value));
@@ -371,7 +371,7 @@ impl<B: BlockingBackend> Channel<B> {
         (state.sender_gone || state.closed).then_some(Err(()))
     }
 
-    /// Whether a wait has an answer.
+    /// Returns `true` if a wait has a result.
     fn is_ready(&self, state: &State) -> bool {
         let decided = state.sender_gone || state.closed;
         !state.busy && (state.value.is_some() || state.handed.is_some() || decided)
@@ -428,8 +428,8 @@ impl<B: BlockingBackend> Channel<B> {
 
     fn poll_recv_in_one(&self, cx: &mut Context<'_>, polls: usize) -> Poll<Ret> {
         loop {
-            // With no waker in hand: one that panics when it is dropped would
-            // take the answer along.
+            // No waker is in hand here. A waker that panics when it is dropped would
+            // lose the result.
             let answer = self.lock.with(|section| {
                 let ready = self.is_ready(section.state);
                 ready.then(|| self.answer(section.state)).flatten()
@@ -544,7 +544,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         OneshotSpec
     }
 
-    /// Those of the real one, but for the blocking operation.
+    /// Returns the roles of the real subject, without the blocking operation.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
         let mut roles = real::roles();
         for role in &mut roles {

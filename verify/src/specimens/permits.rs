@@ -1,9 +1,9 @@
-//! Permits with a fault to order: the semaphore, the mutex and the lock for
-//! readers and writers among the specimens stand on them, as the suite's own
-//! stand on `Permits`.
+//! Permits with a fault that can be chosen. The specimens of semaphores, mutexes and
+//! reader-writer locks stand on them, as the primitives stand on `Permits`.
 //!
-//! Written the plain way, with everything under one lock, so that a fault is a
-//! line. With [`Fault::None`] they are correct, and serve strictly in order.
+//! They are written in the plain way, with everything under one lock, so that each
+//! fault is a line. With [`Fault::None`] they are correct, and assign permits strictly
+//! in order.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use reveille::protocol::{Bits, StateLock};
 
 use crate::specimens::support::wake_all;
 
-/// What is wrong with them.
+/// What is wrong with the permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// Nothing.
@@ -24,20 +24,20 @@ pub(crate) enum Fault {
     GrantKept,
     /// A wait that is dropped stays in the queue.
     PlaceKept,
-    /// Only the first of those who wait is told of the close.
+    /// Only the first waiter is notified of the close.
     CloseForgets,
     /// P5: the first waker is kept.
     FirstWakerKept,
-    /// P2: the waker is left without another look.
+    /// P2: the waker is registered without another check.
     ChecksThenRegisters,
-    /// What is released is there for anybody; the first is woken to try, and may
-    /// come too late for ever.
+    /// Released permits are free for any task. The first waiter is woken to try again,
+    /// and may come too late each time.
     Overtakes,
-    /// Whoever is content with less gets past whoever wants more.
+    /// A waiter that wants fewer permits gets past one that wants more.
     SmallFirst,
-    /// What is released is granted to one, even where it is enough for two.
+    /// Released permits are assigned to one waiter, even if there are enough for two.
     ServesOne,
-    /// P8: a waker that panics keeps those after it from being woken.
+    /// P8: if a waker panics, the wakers after it are not called.
     BatchStops,
     /// P8: permits are taken before the waker is cloned, which may panic.
     TakesThenClones,
@@ -55,9 +55,9 @@ struct State {
     free: usize,
     closed: bool,
     queue: Vec<Wait>,
-    /// The number of the next to come.
+    /// The number of the next waiter.
     next: usize,
-    /// For [`Fault::WakerKept`]: what is left behind.
+    /// For [`Fault::WakerKept`]: the wakers that are left behind.
     kept: Vec<Waker>,
 }
 
@@ -79,7 +79,7 @@ impl State {
         self.queue.iter().any(|wait| wait.answer.is_none())
     }
 
-    /// Grants what can be granted, in order, and answers whom to wake.
+    /// Assigns permits in order, and returns the wakers to wake.
     fn serve(&mut self, fault: Fault) -> Vec<Waker> {
         let mut wakers = Vec::new();
         for wait in &mut self.queue {
@@ -122,7 +122,7 @@ impl<B: BlockingBackend> Permits<B> {
         })
     }
 
-    /// Takes permits without waiting. None: there are too few.
+    /// Acquires permits without waiting. Returns `None` if there are too few.
     pub(crate) fn try_acquire(&self, permits: usize) -> Option<Outcome> {
         self.lock
             .with(|section| self.take(section.state, permits, false))
@@ -153,7 +153,7 @@ impl<B: BlockingBackend> Permits<B> {
         self.wake(wakers);
     }
 
-    /// Takes a permit out of use, if there is one, and answers how many.
+    /// Forgets a permit, if there is one, and returns how many were forgotten.
     pub(crate) fn forget(&self) -> usize {
         self.lock.with(|section| {
             let forgotten = section.state.free.min(1);
@@ -162,7 +162,7 @@ impl<B: BlockingBackend> Permits<B> {
         })
     }
 
-    /// How many are free.
+    /// Returns how many permits are free.
     pub(crate) fn available(&self) -> usize {
         self.lock.with(|section| section.state.free)
     }
@@ -193,7 +193,7 @@ impl<B: BlockingBackend> Permits<B> {
         }
     }
 
-    /// Acquires permits, holding on to all of them by its `Arc`.
+    /// Creates a future that acquires permits. It keeps the permits by its `Arc`.
     pub(crate) fn acquire(self: &Arc<Self>, permits: usize) -> Acquire<B> {
         Acquire {
             from: self.clone(),
@@ -202,7 +202,7 @@ impl<B: BlockingBackend> Permits<B> {
         }
     }
 
-    /// Whether [`look`](Self::look) would find an answer.
+    /// Returns `true` if [`look`](Self::look) would find a result.
     fn is_over(&self, state: &State, permits: usize, number: Option<usize>) -> bool {
         let Some(number) = number else {
             return self.has(state, permits, false);
@@ -216,7 +216,7 @@ impl<B: BlockingBackend> Permits<B> {
             })
     }
 
-    /// Looks whether a wait is over; one that has no number begins.
+    /// Checks whether a wait is over. A wait that has no number begins.
     fn look(&self, state: &mut State, permits: usize, number: Option<usize>) -> Option<Outcome> {
         let Some(number) = number else {
             return self.take(state, permits, false);
@@ -233,7 +233,7 @@ impl<B: BlockingBackend> Permits<B> {
     }
 }
 
-/// The future of permits.
+/// The future that acquires permits.
 pub(crate) struct Acquire<B: BlockingBackend> {
     from: Arc<Permits<B>>,
     permits: usize,
@@ -248,8 +248,8 @@ impl<B: BlockingBackend> Future for Acquire<B> {
         let this = self.get_mut();
         let from = &this.from;
         loop {
-            // With no waker in hand: one that panics when it is dropped would take the
-            // grant along.
+            // No waker is in hand here. A waker that panics when it is dropped would
+            // lose the grant.
             let answer = from
                 .lock
                 .with(|section| from.look(section.state, this.permits, this.number));

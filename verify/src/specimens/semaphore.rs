@@ -1,4 +1,4 @@
-//! A semaphore with a fault to order, of one permit.
+//! A semaphore of one permit, with a fault that can be chosen.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::subject::verdict::Class;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::semaphore::{Op, Ret, SemaphoreSpec};
 
-/// What this file registers.
+/// Returns the specimens of this file.
 pub(crate) fn entries() -> Vec<SpecimenEntry> {
     SpecimenEntry::all_of("semaphore", 3, ALL, Specimen)
 }
 
-/// Every one, with its name and the class it must be caught in: none for those
-/// that must pass.
+/// Every fault, with its name and the class in which it must be caught. It is `None`
+/// for a specimen that must pass.
 pub(crate) const ALL: [(&str, Fault, Option<Class>); 9] = [
     ("plain", Fault::None, None),
     (
@@ -74,7 +74,7 @@ pub(crate) struct SpecimenOn<B> {
     backend: PhantomData<fn() -> B>,
 }
 
-/// What one participant holds.
+/// What a participant holds.
 pub(crate) struct Actor<B: BlockingBackend> {
     permits: Arc<Permits<B>>,
     held: Vec<usize>,
@@ -90,8 +90,8 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         SemaphoreSpec { bound: 0 }
     }
 
-    /// Always three parts: two who acquire, and one who releases and closes. Two
-    /// can be in the queue while the third acts on it.
+    /// Returns three roles: two acquire, and the third releases and closes. So two can
+    /// be queued while the third acts on the queue.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
         let role = |symmetry, ops| Role {
             name: "task",
@@ -125,7 +125,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         ]
     }
 
-    /// Nobody gives back what no step before can have acquired.
+    /// Allows a release only after a step that may have acquired a permit.
     fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
         let op = |step: &Step| role.ops[step.op].op;
         let acquired = before
@@ -172,7 +172,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
                 permits.close();
                 Ret::Unit
             }
-            _ => unreachable!("no part has it"),
+            _ => unreachable!("no role has it"),
         })
     }
 

@@ -1,7 +1,7 @@
-//! A value set once, with a fault to order.
+//! A value that is set once, with a fault that can be chosen.
 //!
-//! Written the plain way, with everything under one lock, so that a fault is a
-//! line. With [`Fault::None`] it is correct.
+//! It is written in the plain way, with everything under one lock, so that each fault
+//! is a line. With [`Fault::None`] it is correct.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -23,7 +23,7 @@ use crate::subject::verdict::Class;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::set_once::{self as real, Op, Ret, SetOnceSpec};
 
-/// What this file registers.
+/// Returns the specimens of this file.
 pub(crate) fn entries() -> Vec<SpecimenEntry> {
     SpecimenEntry::all_of("set-once", 3, Fault::ALL, Specimen)
 }
@@ -33,27 +33,27 @@ pub(crate) fn entries() -> Vec<SpecimenEntry> {
 pub(crate) enum Fault {
     /// Nothing.
     None,
-    /// P2: a wait looks, and registers in a section of its own.
+    /// P2: a wait checks in one section, and registers in another.
     CheckThenRegister,
-    /// P3: only the first of those who wait is woken.
+    /// P3: only the first waiter is woken.
     WakesOne,
-    /// P4: a value that is refused is dropped under the lock, and none returned.
+    /// P4: a value that is refused is dropped under the lock, and not returned.
     RefusedUnderLock,
     /// P5: the first waker is kept.
     FirstWakerKept,
     /// A wait that is dropped keeps its place.
     DroppedStaysQueued,
-    /// P8: those behind a waker that panics are not woken.
+    /// P8: if a waker panics, the wakers after it are not called.
     StopsAtPanic,
-    /// The second to set the value replaces it.
+    /// A second call replaces the value.
     SetTwice,
     /// The memory of the value is written after it is announced.
     AnnouncedEarly,
 }
 
 impl Fault {
-    /// Every one, with its name and the class it must be caught in: none for
-    /// those that must pass.
+    /// Every fault, with its name and the class in which it must be caught. It is
+    /// `None` for a specimen that must pass.
     pub(crate) const ALL: [(&'static str, Self, Option<Class>); 9] = [
         ("plain", Self::None, None),
         (
@@ -113,9 +113,9 @@ pub(crate) struct Once<B: BlockingBackend> {
 #[derive(Default)]
 struct State {
     value: Option<Arc<Value>>,
-    /// Those who wait, by the numbers they were given.
+    /// The waiters, with their numbers.
     waits: Vec<(usize, Waker)>,
-    /// Those who waited when the value came, and have not seen it.
+    /// The waiters that have been notified and have not observed it.
     called: Vec<usize>,
     next: usize,
 }
@@ -261,8 +261,8 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         SetOnceSpec
     }
 
-    /// Always three parts, of one operation each: one who waits in every polling mode,
-    /// or sets; one who waits; and one who sets, or counts.
+    /// Returns three roles of one operation each: the first waits in every polling
+    /// mode, or sets; the second waits; the third sets, or counts.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
         vec![
             asymmetric(real::role(), 0, |op| matches!(op, Op::Wait | Op::Set)),

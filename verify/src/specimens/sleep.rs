@@ -1,4 +1,4 @@
-//! A sleep with a fault to order, and whoever drives it.
+//! A sleep with a fault that can be chosen, and its driver.
 
 use std::future::poll_fn;
 use std::marker::PhantomData;
@@ -19,13 +19,13 @@ use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::driven::{DrivenSpec, Op};
 use crate::subjects::time::FAR;
 
-/// What this file registers.
+/// Returns the specimens of this file.
 pub(crate) fn entries() -> Vec<SpecimenEntry> {
     SpecimenEntry::all_of("sleep", 4, ALL, Specimen)
 }
 
-/// Every one, with its name and the class it must be caught in: none for those
-/// that must pass.
+/// Every fault, with its name and the class in which it must be caught. It is `None`
+/// for a specimen that must pass.
 pub(crate) const ALL: [(&str, Fault, Option<Class>); 5] = [
     ("plain", Fault::None, None),
     (
@@ -75,8 +75,8 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         DrivenSpec
     }
 
-    /// Always four parts: two who sleep, one who drives, and one who moves the
-    /// clock, and fires where nobody drives.
+    /// Returns four roles: two sleep, one drives, and one moves the clock, and fires if
+    /// there is no driver.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
         let role = |name, symmetry, ops| Role {
             name,
@@ -108,7 +108,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         ]
     }
 
-    /// Everybody does what he does once.
+    /// Allows each role its operations once, in their order.
     fn follows(&self, _: &Role<Op>, before: &[Step], next: Step) -> bool {
         before.last().is_none_or(|last| last.op < next.op)
     }
@@ -133,7 +133,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
             }
             Op::Advance(by) => timers.advance(by),
             Op::Fire => timers.fire(),
-            Op::Reset(..) => unreachable!("no part has it"),
+            Op::Reset(..) => unreachable!("no role has it"),
         }
         Started::Done(())
     }

@@ -1,4 +1,4 @@
-//! A task with a fault to order, and the queue of whoever runs it.
+//! A task with a fault that can be chosen, and the queue of its runner.
 
 use std::future::poll_fn;
 use std::marker::PhantomData;
@@ -20,34 +20,35 @@ use crate::subject::verdict::Class;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::task::{self as real, Gate, Op, Ret, TaskSpec};
 
-/// What this file registers.
+/// Returns the specimens of this file.
 pub(crate) fn entries() -> Vec<SpecimenEntry> {
     SpecimenEntry::all_of("task", 3, ALL, Specimen)
 }
 
-/// What is wrong with it.
+/// What is wrong with the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// Nothing.
     None,
-    /// A wake while the task runs is taken for one that the poll will see.
+    /// A wake while the task is polled is ignored, as if the poll would see it.
     WokenWhileRunning,
-    /// Whoever runs it looks into the queue, and goes to sleep in a section of its own.
+    /// The runner checks the queue in one section, and goes to sleep in another.
     LooksThenParks,
-    /// An abort drops the future at once, though it may be being polled.
+    /// An abort drops the future at once, even if it is being polled.
     AbortDropsPolled,
     /// The first waker of the join end is kept.
     JoinWakerKept,
-    /// An abort schedules nothing: it waits for the next wake.
+    /// An abort does not schedule the task, and takes effect only at the next wake.
     AbortWaits,
-    /// A task that is cancelled tells nobody.
+    /// A task that is cancelled does not wake the join end.
     CancelledInSilence,
-    /// Whoever cancels it sees that it runs, and leaves word in a section of its own.
+    /// A cancel sees in one section that the task runs, and leaves its request in
+    /// another.
     LooksThenCancels,
 }
 
-/// Every one, with its name and the class it must be caught in: none for those
-/// that must pass.
+/// Every fault, with its name and the class in which it must be caught. It is `None`
+/// for a specimen that must pass.
 pub(crate) const ALL: [(&str, Fault, Option<Class>); 8] = [
     ("plain", Fault::None, None),
     (
@@ -111,7 +112,7 @@ const RUNNING: Bits = Bits::new(1 << 1);
 const ABORTED: Bits = Bits::new(1 << 2);
 const DONE: Bits = Bits::new(1 << 3);
 
-/// The task, and the queue that it is scheduled on.
+/// The task, and the queue in which it is scheduled.
 pub(crate) struct Task<B: BlockingBackend> {
     fault: Fault,
     lock: StateLock<Ended, B>,
@@ -146,7 +147,7 @@ impl<B: BlockingBackend> Wake for TaskWaker<B> {
     }
 }
 
-/// Wakes whoever it is, and keeps their panics (P8).
+/// Wakes a waker, and contains its panic (P8).
 fn contain(waker: Option<Waker>) {
     let wake = AssertUnwindSafe(|| waker.map(Waker::wake));
     drop(catch_unwind(wake));
@@ -249,7 +250,7 @@ impl<B: BlockingBackend> Task<B> {
         entered.is_some()
     }
 
-    /// Drops the future, and tells the join end.
+    /// Drops the future, and notifies the join end.
     fn end(&self, outcome: Result<Value, Cancelled>) {
         self.future.write();
         let silent = self.is(Fault::CancelledInSilence) && outcome.is_err();
@@ -265,7 +266,7 @@ impl<B: BlockingBackend> Task<B> {
         contain(waker);
     }
 
-    /// Answers whether it has ended.
+    /// Runs the task, and returns `true` if it has ended.
     fn run(self: &Arc<Self>) -> bool {
         let entered = self.lock.with(|section| {
             let bits = section.bits;
@@ -318,8 +319,8 @@ impl<B: BlockingBackend> Task<B> {
 
     fn poll_join(&self, cx: &Context<'_>) -> Poll<Ret> {
         loop {
-            // With no waker in hand: one that panics when it is dropped would take the
-            // outcome along.
+            // No waker is in hand here. A waker that panics when it is dropped would
+            // lose the outcome.
             let outcome = self.lock.with(|section| {
                 if section.state.joined {
                     return Some(None);

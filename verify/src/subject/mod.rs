@@ -1,4 +1,4 @@
-//! The real thing under test: how its operations are started.
+//! Subjects: a primitive under test, and how its operations are started.
 
 pub(crate) mod plan;
 pub(crate) mod role;
@@ -25,30 +25,30 @@ use crate::subject::value::Value;
 
 /// A primitive under test.
 ///
-/// A *participant* is one thread of a program. Its *actor* is what it holds of
-/// the primitive: a half of a channel, a shared reference and the guards it
-/// got. Operations borrow the actor for as long as they last.
+/// A *participant* is one thread of a program. Its *actor* is what it holds of the
+/// primitive: a half of a channel, or a shared reference and the guards it has
+/// acquired. An operation borrows the actor for as long as it lasts.
 pub trait Subject: Send + Sync + Sized + 'static {
     /// An operation.
     type Op: Clone + Debug + Send + Sync + 'static;
 
-    /// What an operation answers.
+    /// What an operation returns.
     type Ret: Clone + Eq + Hash + Debug + Send + 'static;
 
-    /// What the operations mean.
+    /// The meaning of the operations.
     type Spec: Spec<Op = Self::Op, Ret = Self::Ret>;
 
     /// What one participant holds.
     type Actor: Send + 'static;
 
-    /// The specification.
+    /// Returns the specification.
     fn spec(&self) -> Self::Spec;
 
-    /// The parts to be played by so many participants, and what each can do.
-    /// A subject with fixed parts answers with these, whatever is asked.
+    /// Returns the roles for this many participants, and the operations of each. A
+    /// subject with a fixed number of roles returns these for any number.
     fn roles(&self, participants: usize) -> Vec<Role<Self::Op>>;
 
-    /// A new primitive, and what each participant holds of it.
+    /// Creates a primitive, and returns what each participant holds of it.
     fn actors(&self, participants: usize) -> Vec<Self::Actor>;
 
     /// Starts an operation.
@@ -59,20 +59,20 @@ pub trait Subject: Send + Sync + Sized + 'static {
         value: &dyn Fn() -> Value,
     ) -> Started<'a, Self::Ret>;
 
-    /// Whether a program may do `next` after `before`, which are of one
-    /// participant. Rules out what would be a misuse, or without an effect.
+    /// Returns `true` if a participant may do `next` after `before`. A subject excludes
+    /// steps that are a misuse, or have no effect.
     fn follows(&self, role: &Role<Self::Op>, before: &[Step], next: Step) -> bool {
         let _ = (role, before, next);
         true
     }
 
-    /// The bits of the primitive's lock, for people.
+    /// Describes the bits of the primitive's lock for people.
     fn describe(&self, bits: Bits) -> String {
         format!("{:#b}", bits.get())
     }
 }
 
-/// A subject that is shared is the same subject.
+/// A shared subject is the same subject.
 impl<S: Subject> Subject for Arc<S> {
     type Op = S::Op;
     type Ret = S::Ret;
@@ -109,29 +109,29 @@ impl<S: Subject> Subject for Arc<S> {
     }
 }
 
-/// A subject for every backend: what the engines are run on.
+/// A subject that is generic over its backend, which the engines run.
 pub trait GenericSubject: Send + Sync + 'static {
     /// The subject over one backend.
     type On<B: BlockingBackend>: Subject;
 
-    /// Makes it.
+    /// Returns the subject over a backend.
     fn on<B: BlockingBackend>(&self) -> Self::On<B>;
 
-    /// What a mode runs in a profile: nothing, where it has nothing to say
-    /// about this subject; more than one plan, where one bound says too little.
+    /// Returns the plans of a mode in a profile. There may be none, if the mode does
+    /// not apply to the subject, or more than one, if a single bound is not enough.
     ///
-    /// As it stands, [`Plan::of`] two participants, and [`Plan::of_three`] where the
-    /// subject has [roles](Subject::roles) for three. A fault that takes more than these
-    /// bounds is not found.
+    /// By default they are [`Plan::of`] for two participants, and [`Plan::of_three`] if
+    /// the subject has [roles](Subject::roles) for three. A fault that needs more than
+    /// these bounds is not found.
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
         let takes_three = self.on::<Native>().roles(3).len() == 3;
         default_plans(takes_three, mode, profile)
     }
 }
 
-/// The plans of a subject that declares none: for two participants, and for three; each
-/// without wakers that panic and then with them, so that what only these break hides
-/// nothing else.
+/// Returns the plans of a subject that declares none, for two participants and for
+/// three. Each is run without wakers that panic and then with them, so a failure that
+/// only these cause hides no other.
 pub(crate) fn default_plans(takes_three: bool, mode: Mode, profile: Profile) -> Vec<Plan> {
     let of_three = takes_three.then(|| Plan::of_three(mode, profile));
     let plans = [Some(Plan::of(mode, profile)), of_three.flatten()];
@@ -155,14 +155,14 @@ pub(crate) fn default_plans(takes_three: bool, mode: Mode, profile: Profile) -> 
 
 /// An operation that has been started.
 pub enum Started<'a, Ret> {
-    /// It is done.
+    /// The operation has returned.
     Done(Ret),
-    /// It is this future.
+    /// The operation is this future.
     Future(Pin<Box<dyn Future<Output = Ret> + Send + 'a>>),
 }
 
 impl<'a, Ret> Started<'a, Ret> {
-    /// An operation that is a future.
+    /// Creates an operation that is a future.
     pub fn future(future: impl Future<Output = Ret> + Send + 'a) -> Self {
         Self::Future(Box::pin(future))
     }

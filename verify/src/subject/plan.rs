@@ -1,4 +1,4 @@
-//! How far each engine goes in each profile.
+//! Plans: the bounds of each engine in each profile.
 
 use std::fmt;
 
@@ -11,17 +11,17 @@ pub enum Engine {
     Sequential,
     /// Every interleaving, with memory orderings.
     Loom,
-    /// Every interleaving of sections, one of each class; larger programs drawn.
+    /// Every interleaving of sections, one of each class. Larger programs are drawn.
     Fibers,
     /// Real threads.
     Stress,
 }
 
 impl Engine {
-    /// All of them.
+    /// All engines.
     pub const ALL: [Self; 4] = [Self::Sequential, Self::Loom, Self::Fibers, Self::Stress];
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -33,7 +33,7 @@ impl Engine {
     }
 }
 
-/// A way of running an engine.
+/// A mode of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mode {
     /// `sequential`: all orders of steps.
@@ -54,7 +54,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// All of them, in the order in which they are run.
+    /// All modes, in the order in which they are run.
     pub const ALL: [Self; 7] = [
         Self::Steps,
         Self::Sections,
@@ -65,7 +65,7 @@ impl Mode {
         Self::Threads,
     ];
 
-    /// The engine that runs this way.
+    /// Returns the engine of this mode.
     #[must_use]
     pub const fn engine(self) -> Engine {
         match self {
@@ -76,7 +76,7 @@ impl Mode {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -94,7 +94,7 @@ impl Mode {
         Self::ALL.into_iter().find(|mode| mode.name() == name)
     }
 
-    /// The order in which operations must be explained.
+    /// Returns the order in which operations must be explained.
     pub(crate) const fn order(self) -> Order {
         match self {
             Self::Accesses => Order::Program,
@@ -102,7 +102,7 @@ impl Mode {
         }
     }
 
-    /// The best that a run in this mode can be.
+    /// Returns the best verdict of a run in this mode.
     #[must_use]
     pub const fn best(self) -> Verdict {
         match self {
@@ -112,22 +112,23 @@ impl Mode {
     }
 }
 
-/// In which order operations may be explained.
+/// The orders in which operations may be explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// One that came after another comes after it (linearizability).
+    /// An operation that begins after another has ended comes after it
+    /// (linearizability).
     RealTime,
-    /// Only each participant's own order counts (sequential consistency). Where
-    /// memory orderings are explored, there is no time: a load may see what was
-    /// there before a store that "came before" on another thread.
+    /// Each participant's operations are in their order (sequential consistency). If
+    /// memory orderings are explored there is no time: a load may return a value from
+    /// before a store that "came before" on another thread.
     Program,
 }
 
 /// How much is run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// Under a minute on two cores for all of this project's subjects: what runs at
-    /// every commit.
+    /// Under a minute on two cores for all of this project's subjects. It runs at every
+    /// commit.
     #[default]
     Quick,
     /// Some minutes.
@@ -137,10 +138,10 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// All of them.
+    /// All profiles.
     pub const ALL: [Self; 3] = [Self::Quick, Self::Full, Self::Deep];
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -157,24 +158,24 @@ impl fmt::Display for Profile {
     }
 }
 
-/// Which programs are enumerated.
+/// The bound of the programs that are enumerated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// How many participants, where the subject leaves it open.
+    /// The number of participants, if the subject leaves it open.
     pub participants: usize,
-    /// How many operations each has at most.
+    /// The greatest number of operations of each participant.
     pub operations: usize,
-    /// How many operations all of them have at most together.
+    /// The greatest number of operations of all participants together.
     pub total: usize,
-    /// How many operations at most are polled in a mode other than `Await`.
+    /// The greatest number of operations that are polled in a mode other than `Await`.
     pub non_default: usize,
-    /// At which suspension at most something other than waiting is done: 1 or 2.
+    /// The last suspension at which anything other than waiting is done: 1 or 2.
     pub suspensions: u8,
-    /// Whether operations that block their thread take part.
+    /// Whether programs have operations that block their thread.
     pub blocking: bool,
-    /// Whether wakers that panic take part.
+    /// Whether programs have wakers that panic.
     pub panics: bool,
-    /// Whether only programs are run in which one takes part.
+    /// Whether only programs that have one are run.
     pub only_panics: bool,
 }
 
@@ -215,19 +216,18 @@ impl fmt::Display for Bound {
 /// What one mode runs of one subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Which programs.
+    /// The bound of its programs.
     pub bound: Bound,
-    /// How many of them are drawn; none: all of them.
+    /// The number of programs that are drawn. If it is `None`, all are run.
     pub drawn: Option<u64>,
-    /// How many executions of each at most.
+    /// The greatest number of executions of each program.
     pub executions: u64,
-    /// How many preemptions at most in one execution, where there is a bound.
+    /// The greatest number of preemptions in an execution, if it is bounded.
     pub preemptions: Option<usize>,
 }
 
 impl Plan {
-    /// The plan for subjects of two participants that takes no wish of their
-    /// own into account.
+    /// Returns the default plan, for two participants.
     #[must_use]
     pub fn of(mode: Mode, profile: Profile) -> Self {
         let bound = |operations, total, non_default, panics| Bound {
@@ -289,9 +289,9 @@ impl Plan {
         }
     }
 
-    /// The plan beside it for subjects that take a third participant: who is behind
-    /// another in a queue can be forgotten only where there is one. None for a mode
-    /// that has enough to do with two.
+    /// Returns the default plan for three participants, which runs beside that for two.
+    /// A waiter behind another can be forgotten only if there are three. It is `None`
+    /// for a mode that has enough to do with two.
     #[must_use]
     pub fn of_three(mode: Mode, profile: Profile) -> Option<Self> {
         let bound = |operations, total, non_default, panics| Bound {
@@ -327,7 +327,7 @@ impl Plan {
         })
     }
 
-    /// The bound, in words.
+    /// Returns the bound in words.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = self.bound.to_string();

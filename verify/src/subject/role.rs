@@ -26,10 +26,10 @@ pub struct Operation<Op> {
     /// Whether it is only awaited or cancelled, because it is another name for an
     /// operation that is tried in every polling mode.
     pub alias: bool,
-    /// Whether it takes effect anywhere between its call and its return.
+    /// Whether it may take effect at any moment between its call and its return.
     pub spanning: bool,
-    /// Why a waker of the operation may be alive when it has ended; `None` if none
-    /// may.
+    /// Why a waker of the operation may be alive after it has ended. If it is `None`,
+    /// none may.
     pub keeps_waker: Option<&'static str>,
 }
 
@@ -81,22 +81,22 @@ impl<Op> Operation<Op> {
         self
     }
 
-    /// Declares that the operation takes effect anywhere between its call and its
-    /// return.
+    /// Declares that the operation may take effect at any moment between its call and
+    /// its return.
     ///
     /// Without this it must take effect between its first section and its last, which
-    /// is a stricter judgement. It is too strict where the state is not all under locks
-    /// of the backend: where the operation also reads or writes an atomic, a cell or
-    /// another primitive beside them.
+    /// is stricter. That is too strict if some of the state is not under locks of the
+    /// backend: if the operation also reads or writes an atomic, a cell or another
+    /// primitive.
     #[must_use]
     pub const fn spanning(mut self) -> Self {
         self.spanning = true;
         self
     }
 
-    /// Declares that a waker of the operation may stay registered when the operation
-    /// has ended, with the reason. Without this it is a [leak](crate::Class::Leak) if
-    /// a waker of an ended operation is alive when nothing moves any more.
+    /// Declares that a waker of the operation may stay registered after the operation
+    /// has ended, with the reason. Without this, a waker of an ended operation that is
+    /// alive when nothing moves any more is a [leak](crate::Class::Leak).
     #[must_use]
     pub const fn keeps_waker(mut self, reason: &'static str) -> Self {
         self.keeps_waker = Some(reason);
@@ -110,7 +110,7 @@ impl<Op> Operation<Op> {
         self
     }
 
-    /// The operation without its type.
+    /// Returns the operation without its type.
     pub(crate) fn erased(&self) -> Operation<()> {
         Operation {
             name: self.name,

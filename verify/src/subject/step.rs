@@ -11,21 +11,22 @@ pub struct Step {
     pub polling: Polling,
 }
 
-/// The polling mode of an operation: what is done with its future. Operations
-/// that are no futures have only the default, [`Await`](Self::Await).
+/// The polling mode of an operation, which decides what is done with its future.
+/// Operations that are not futures have only the default, [`Await`](Self::Await).
 ///
-/// Suspensions are counted from 1: a future is suspended by a poll that returns
+/// Suspensions are counted from 1. A future is suspended by a poll that returns
 /// `Pending`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Polling {
-    /// Polled, and polled again with the same waker each time it was woken.
+    /// Polled, and polled again with the same waker each time it is woken.
     Await,
     /// As `Await`, but polled again at once with another waker, at this suspension.
     Repoll(u8),
-    /// As `Await`, but polled again at once with the same waker, at this suspension:
-    /// a spurious poll, which nothing asked for.
+    /// As `Await`, but polled again at once with the same waker, at this suspension. It
+    /// is a spurious poll, for which no waker was called.
     Spurious(u8),
-    /// Dropped while it waits, at this suspension; with zero before its first poll.
+    /// Dropped while it waits, at this suspension. With zero it is dropped before its
+    /// first poll.
     Cancel(u8),
     /// Dropped when its waker is woken, at this suspension, instead of polled.
     Granted(u8),
@@ -34,7 +35,7 @@ pub enum Polling {
     Panics(Hook),
 }
 
-/// What is done with a waker.
+/// An operation on a waker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Hook {
     /// It is cloned.
@@ -46,7 +47,7 @@ pub enum Hook {
 }
 
 impl Polling {
-    /// All of them, the simplest first.
+    /// All polling modes, the simplest first.
     pub const ALL: [Self; 13] = [
         Self::Await,
         Self::Repoll(1),
@@ -83,8 +84,8 @@ impl Polling {
         }
     }
 
-    /// The suspension at which something other than waiting is done; zero if there
-    /// is none.
+    /// Returns the suspension at which something other than waiting is done. It is zero
+    /// if there is none.
     pub(crate) const fn suspension(self) -> u8 {
         match self {
             Self::Await | Self::Panics(_) => 0,
@@ -92,8 +93,8 @@ impl Polling {
         }
     }
 
-    /// Whether the future is polled until it returns, by a waker that does not
-    /// panic.
+    /// Returns `true` if the future is polled until it returns, with a waker that does
+    /// not panic.
     pub(crate) const fn completes(self) -> bool {
         matches!(self, Self::Await | Self::Repoll(_) | Self::Spurious(_))
     }
@@ -102,7 +103,8 @@ impl Polling {
         Self::ALL.into_iter().find(|polling| polling.name() == name)
     }
 
-    /// How much more complex a program is for it: decides the order of programs.
+    /// Returns how much more complex it makes a program, which decides the order of
+    /// programs.
     pub(crate) fn weight(self) -> usize {
         Self::ALL
             .iter()

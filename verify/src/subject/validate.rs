@@ -1,4 +1,4 @@
-//! What a subject can get wrong before any of it runs.
+//! Checks what a subject can get wrong before any of it runs.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,7 +24,7 @@ pub(crate) fn validate<S: Subject>(subject: &S, participants: usize) -> Result<(
     match actors {
         Ok(actors) => {
             let made = actors.len();
-            // One by one: what their drops do wrong is for an execution to find.
+            // They are dropped one by one. If a drop panics, an execution finds it.
             for actor in actors {
                 let _ = catch_unwind(AssertUnwindSafe(|| drop(actor)));
             }
@@ -43,7 +43,7 @@ pub(crate) fn validate<S: Subject>(subject: &S, participants: usize) -> Result<(
     }
 }
 
-/// What is said of roles and actors that do not match.
+/// Returns the sentence for roles and actors that do not match.
 pub(crate) fn mismatch(roles: usize, actors: usize) -> String {
     format!(
         "`Subject::roles` returns {roles} roles and `Subject::actors` {actors} actors: there must \
@@ -51,7 +51,7 @@ pub(crate) fn mismatch(roles: usize, actors: usize) -> String {
     )
 }
 
-/// The text of a program must have one reading.
+/// Checks that the text of a program has only one reading.
 fn names<Op>(role: &Role<Op>) -> Result<(), String> {
     let divides = |c: char| "/,.:'".contains(c) || c.is_whitespace();
     for (index, Operation { name, .. }) in role.ops.iter().enumerate() {
@@ -72,7 +72,7 @@ fn names<Op>(role: &Role<Op>) -> Result<(), String> {
     Ok(())
 }
 
-/// Participants of one symmetry class are exchanged, so that they must be alike.
+/// Checks that participants of one symmetry class are alike, since they are exchanged.
 fn symmetry<Op>(roles: &[Role<Op>]) -> Result<(), String> {
     let mut classes: BTreeMap<usize, &Role<Op>> = BTreeMap::new();
     for role in roles {

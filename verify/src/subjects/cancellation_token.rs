@@ -1,4 +1,4 @@
-//! `reveille::CancellationToken`, every public operation.
+//! `reveille::CancellationToken`, with every public operation.
 
 use std::marker::PhantomData;
 
@@ -16,7 +16,7 @@ use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::plans::{queueing, sparingly};
 
-/// What this file registers.
+/// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
     vec![SubjectEntry::new(
         "cancellation-token",
@@ -26,7 +26,7 @@ pub(crate) fn entries() -> Vec<SubjectEntry> {
     )]
 }
 
-/// Its public operations, and those that no program performs.
+/// The public operations, and those that no program performs.
 const SURFACE: Surface = Surface::Sources(&[Source {
     path: "cancellation_token.rs",
     absent: &[
@@ -68,10 +68,10 @@ pub(crate) enum Op {
     CancelledRoot,
     CancelledOwned,
     RunUntilCancelled,
-    /// Makes a child of the root, and waits for it.
+    /// Creates a child of the root, and waits for it.
     ChildToken,
-    /// Makes a child of the child, of that another, drops the former, and waits for the
-    /// latter.
+    /// Creates a child of the child, and a child of that. Drops the former, and waits
+    /// for the latter.
     Orphan,
     Cancel,
     CancelRoot,
@@ -82,13 +82,13 @@ pub(crate) enum Op {
     RootIsCancelled,
 }
 
-/// What one participant holds: clones of the same two tokens.
+/// What a participant holds: clones of the same two tokens.
 pub(crate) struct Family<B: BlockingBackend> {
     root: CancellationToken<B>,
     child: CancellationToken<B>,
 }
 
-/// The part that all play: the specimens play the same.
+/// Returns the role of every participant. The specimens have the same one.
 pub(crate) fn role() -> Role<Op> {
     Role {
         name: "task",
@@ -112,7 +112,7 @@ pub(crate) fn role() -> Role<Op> {
 
 impl<B: BlockingBackend> Subject for TokensOn<B> {
     type Op = Op;
-    /// Whether the token is cancelled, where the operation says so.
+    /// Whether the token is cancelled, if the operation returns that.
     type Ret = Option<bool>;
     type Spec = TokenSpec;
     type Actor = Family<B>;
@@ -175,10 +175,10 @@ fn waits<'a>(wait: impl Future<Output = ()> + Send + 'a) -> Started<'a, Option<b
     })
 }
 
-/// What the tokens are, one operation at a time.
+/// What the operations of the tokens mean, one at a time.
 pub(crate) struct TokenSpec;
 
-/// Which of the two have been cancelled: neither, the child, or both.
+/// Which of the two tokens have been cancelled: neither, the child, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Cancelled {
     Neither,

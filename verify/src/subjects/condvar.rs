@@ -1,7 +1,7 @@
-//! `reveille::Condvar`, every public operation, with the mutex it is of.
+//! `reveille::Condvar`, with every public operation and its mutex.
 //!
-//! Whether the mutex is free when somebody tries to lock it is the mutex's
-//! affair, and left open here: whoever is refused does nothing.
+//! Whether `try_lock` finds the mutex free is left open here, since the subject of the
+//! mutex pins that. A participant that is refused does nothing.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::plans::{by_three, queueing};
 
-/// What this file registers.
+/// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
     vec![SubjectEntry::new(
         "condvar",
@@ -30,7 +30,7 @@ pub(crate) fn entries() -> Vec<SubjectEntry> {
     )]
 }
 
-/// Its public operations, and those that no program performs.
+/// The public operations, and those that no program performs.
 const SURFACE: Surface = Surface::Sources(&[Source {
     path: "condvar.rs",
     absent: &[
@@ -61,11 +61,11 @@ pub(crate) struct CondvarOn<B>(std::marker::PhantomData<fn() -> B>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Wait,
-    /// Waits until it is open.
+    /// Waits until the gate is open.
     WaitWhile,
     NotifyOne,
     NotifyAll,
-    /// Makes true what `WaitWhile` waits for, and notifies nobody.
+    /// Opens the gate for which `WaitWhile` waits, and notifies no task.
     Open,
     Lock,
     Unlock,
@@ -73,7 +73,7 @@ pub(crate) enum Op {
     Granted,
 }
 
-/// What an operation answers.
+/// What an operation returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ret {
     Unit,
@@ -84,14 +84,14 @@ pub(crate) enum Ret {
     Number(usize),
 }
 
-/// What one participant holds.
+/// What a participant holds.
 pub(crate) struct Actor<B: BlockingBackend> {
     shared: Arc<Shared<B>>,
     held: Option<OwnedMutexGuard<bool, B>>,
 }
 
 struct Shared<B: BlockingBackend> {
-    /// Whether it is open.
+    /// The value is `true` when the gate is open.
     mutex: Arc<Mutex<bool, B>>,
     condvar: Condvar<B>,
 }
@@ -125,7 +125,8 @@ impl<B: BlockingBackend> Subject for CondvarOn<B> {
         vec![role; participants]
     }
 
-    /// Nobody locks what he has locked, or unlocks what he has not.
+    /// Allows a participant to lock only if it does not hold the lock, and to unlock
+    /// only if it does.
     fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
         let op = |step: &Step| role.ops[step.op].op;
         let held = before.iter().rev().map(op).find_map(|op| match op {
@@ -213,24 +214,24 @@ impl<B: BlockingBackend> Subject for CondvarOn<B> {
     }
 }
 
-/// What a condvar is, one operation at a time: whoever has waited longest is
-/// notified first, and nobody who does not wait.
+/// What the operations of a condvar mean, one at a time. The waiter that has waited
+/// longest is notified first. A notification without a waiter is lost.
 pub(crate) struct CondvarSpec;
 
-/// Its state.
+/// The state of a condvar and its mutex.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     open: bool,
-    /// Who holds the mutex from step to step.
+    /// The participant that holds the mutex from step to step.
     holder: Option<usize>,
-    /// The waits going on, in order.
+    /// The waits that have begun, in order.
     waits: Vec<Wait>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Wait {
     who: usize,
-    /// It waits until it is open.
+    /// Whether it waits until the gate is open.
     until_open: bool,
     grant: Grant,
 }
@@ -238,11 +239,11 @@ pub(crate) struct Wait {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Grant {
     None,
-    /// Alone: to be handed on.
+    /// Notified by `notify_one`, so a dropped wait passes the notification on.
     One,
-    /// With all others, or without a wait.
+    /// Notified with all others, or after no wait.
     All,
-    /// There was no wait: the mutex was not free.
+    /// The mutex was not free, so there was no wait.
     Refused,
 }
 
@@ -259,8 +260,8 @@ impl State {
         Some(self.waits.remove(index))
     }
 
-    /// This state, and those in which some who were notified have looked, found
-    /// it closed, and wait again.
+    /// Returns this state, and those in which some notified waiters have found the gate
+    /// closed, and wait again.
     fn looked(self) -> Vec<Self> {
         let mut all = vec![self];
         let mut next = 0;

@@ -1,8 +1,8 @@
-//! `reveille::time::DelayQueue` on a virtual clock, every public operation.
+//! `reveille::time::DelayQueue` on a virtual clock, with every public operation.
 //!
-//! A queue has one user. What interleaves with what he does is the clock, which
-//! others move; and within one of his own operations he waits, changes the answer,
-//! and is owed a wake-up for it.
+//! A queue has one user. Its operations interleave with those of others, which move the
+//! clock. In one operation the user waits, changes the queue so that the result
+//! changes, and must be woken for it.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -23,7 +23,7 @@ use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::time::{FAR, at, by_hand, plans, tick, ticks};
 
-/// What this file registers.
+/// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
     vec![
         SubjectEntry::new(
@@ -36,7 +36,7 @@ pub(crate) fn entries() -> Vec<SubjectEntry> {
     ]
 }
 
-/// Its public operations, and those that no program performs.
+/// The public operations, and those that no program performs.
 const SURFACE: Surface = Surface::Sources(&[Source {
     path: "time/delay_queue.rs",
     absent: &[
@@ -60,7 +60,7 @@ const SURFACE: Surface = Surface::Sources(&[Source {
     ],
 }]);
 
-/// Queues of delays over every backend.
+/// `DelayQueue` over every backend.
 pub(crate) struct DelayQueues;
 
 impl GenericSubject for DelayQueues {
@@ -75,7 +75,7 @@ impl GenericSubject for DelayQueues {
         if let Some(&first) = plans.first()
             && mode == Mode::Steps
         {
-            // Two are in it before one comes out.
+            // Two values are inserted before one expires.
             let Bound {
                 operations, total, ..
             } = first.bound;
@@ -94,7 +94,7 @@ impl GenericSubject for DelayQueues {
 
 pub(crate) struct DelayQueueOn<B>(std::marker::PhantomData<fn() -> B>);
 
-/// An operation; times are in ticks.
+/// An operation. Times are in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Expired,
@@ -108,35 +108,35 @@ pub(crate) enum Op {
     Advance(u64),
 }
 
-/// What is done to the queue: to the value that was put in last, where it is not a
-/// new one.
+/// A change of the queue. If it does not insert a value, it changes the one that was
+/// inserted last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Insert(u64),
-    /// At a time that is far off.
+    /// Inserts a value with a deadline that is far off.
     InsertAt(u64),
     Remove,
     Reset(u64),
     Clear,
 }
 
-/// What an operation answers.
+/// What an operation returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ret {
     Unit,
-    /// A value has come out, of this deadline.
+    /// A value with this deadline has expired.
     Out(ValueId, u64),
-    /// There is none, or it has come out.
+    /// There is no such value, or it has expired.
     None,
     At(u64),
     Is(bool),
     Number(usize),
 }
 
-/// What one participant holds.
+/// What a participant holds.
 pub(crate) struct Actor<B: BlockingBackend> {
     clock: VirtualClock<B>,
-    /// The user's.
+    /// The queue, if this is its user.
     queue: Option<Queue<B>>,
 }
 
@@ -193,7 +193,7 @@ impl<B: BlockingBackend> Subject for DelayQueueOn<B> {
         DelayQueueSpec
     }
 
-    /// One whose queue it is; all others move the clock.
+    /// Returns one role for the user of the queue, and others that move the clock.
     fn roles(&self, participants: usize) -> Vec<Role<Op>> {
         let change = |name, change| Operation::immediate(name, Op::Change(change));
         let expired_change = |name, change| {
@@ -237,9 +237,9 @@ impl<B: BlockingBackend> Subject for DelayQueueOn<B> {
         roles
     }
 
-    /// Nothing is done to a value before one was put in. And where an earlier waker
-    /// may panic in the middle of a wait, nothing is changed in it: nobody could say
-    /// whether it was.
+    /// Allows a change only after an insertion. An operation changes the queue within
+    /// its wait only if no earlier waker may panic there, since it would be unknown
+    /// whether the change was made.
     fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
         let op = |step: &Step| role.ops[step.op].op;
         let inserts = |op| match op {
@@ -279,7 +279,7 @@ impl<B: BlockingBackend> Subject for DelayQueueOn<B> {
             clock.advance(ticks(by));
             return Started::Done(Ret::Unit);
         }
-        let queue = queue.as_mut().expect("the queue is the user's");
+        let queue = queue.as_mut().expect("the user has the queue");
         let made = |change: Change| change.inserts().then(value);
         let last = queue.keys.last();
         Started::Done(match *call.op {
@@ -313,38 +313,38 @@ impl<B: BlockingBackend> Subject for DelayQueueOn<B> {
                 _ => Ret::None,
             },
             Op::Contains => Ret::Is(last.is_some_and(|key| queue.queue.contains(key))),
-            // Whether it is the one that was put in last.
+            // Returns whether it is the value that was inserted last.
             Op::Peek => match queue.queue.peek() {
                 Some(key) => Ret::Is(last == Some(&key)),
                 None => Ret::None,
             },
             Op::Len => Ret::Number(queue.queue.len()),
-            Op::Advance(_) => unreachable!("it has been done"),
+            Op::Advance(_) => unreachable!("the clock was moved above"),
         })
     }
 }
 
-/// What a queue of delays is, one operation at a time.
+/// What the operations of a delay queue mean, one at a time.
 pub(crate) struct DelayQueueSpec;
 
-/// Its state.
+/// The state of a delay queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     now: u64,
-    /// The values in it, in the order in which they were inserted or reset.
+    /// The values in the queue, in the order in which they were inserted or reset.
     entries: Vec<(ValueId, u64)>,
-    /// All that were put in and not removed.
+    /// The values that were inserted and not removed.
     keys: Vec<ValueId>,
 }
 
 impl State {
-    /// Which comes out next.
+    /// Returns the index of the value that expires next.
     fn first(&self) -> Option<usize> {
-        // Of those that are equal the first is the least.
+        // Of equal deadlines the first is the minimum.
         (0..self.entries.len()).min_by_key(|&index| self.entries[index].1)
     }
 
-    /// Where the value stands that was put in last.
+    /// Returns the index of the value that was inserted last.
     fn last(&self) -> Option<usize> {
         let last = self.keys.last()?;
         self.entries.iter().position(|(id, _)| id == last)
@@ -403,8 +403,9 @@ impl Spec for DelayQueueSpec {
         matches!(op, Op::ExpiredChange(_))
     }
 
-    /// It finds what is due, or that there is nothing to wait for and nothing to
-    /// change; or it changes the queue, where something may have become due meanwhile.
+    /// A wait ends at once if a value is due, or if there is nothing to wait for and
+    /// nothing to change. Otherwise it changes the queue, where a value may have become
+    /// due meanwhile.
     fn begin(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         let Op::ExpiredChange(change) = *call.op else {
             unreachable!("it does nothing before it waits")
@@ -421,7 +422,7 @@ impl Spec for DelayQueueSpec {
     fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         match call.op {
             Op::Expired | Op::ExpiredChange(_) => vec![state.clone()],
-            // The value is in it; the key went with the panic.
+            // The value is in the queue. Its key was lost in the panic.
             Op::Change(change) if change.inserts() => {
                 let mut next = self.effects(state, call);
                 for state in &mut next {

@@ -1,9 +1,9 @@
-//! `reveille::time::Timers` on a clock of one's own, with their driver as a
+//! `reveille::time::Timers` on a clock of the subject, with their driver as a
 //! participant.
 //!
-//! The driver takes turns, and sleeps in between until the deadline that the turn
-//! answered; the clock, when it is moved that far, rings. So a nearer deadline of
-//! which the driver is not told is one that passes while he is asleep.
+//! The driver takes turns. In between it sleeps until the deadline that the turn
+//! returned, and the clock wakes it when it has been moved that far. If the driver is
+//! not woken for a nearer deadline, that deadline passes while it is asleep.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::sleep::reset;
 use crate::subjects::time::{FAR, at, plans, tick, ticks};
 
-/// What this file registers.
+/// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
-    vec![SubjectEntry::new("sleep-driven","reveille::time: sleeps on a clock of one's own, and who drives them",Driven,Surface::Other("the sleeps of `sleep`, and the driver of `time::Timers`, which tests of its own cover")).in_group("time"),]
+    vec![SubjectEntry::new("sleep-driven","reveille::time: sleeps on a separate clock, and their driver",Driven,Surface::Other("the sleeps of `sleep`, and the driver of `time::Timers`, which tests of its own cover")).in_group("time"),]
 }
 
 /// Driven timers over every backend.
@@ -45,11 +45,11 @@ impl GenericSubject for Driven {
 
 pub(crate) struct DrivenOn<B>(std::marker::PhantomData<fn() -> B>);
 
-/// An operation; times are in ticks.
+/// An operation. Times are in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     SleepUntil(u64),
-    /// Reset from one deadline to another in the poll that was pending.
+    /// Resets the deadline from one to another in the poll that was pending.
     Reset(u64, u64),
     /// Takes turns for ever.
     Drive,
@@ -57,12 +57,11 @@ pub(crate) enum Op {
     Fire,
 }
 
-/// A clock that is moved by hand, and on which the driver sleeps. Its time is its
-/// bits.
+/// A clock that is moved by hand, on which the driver sleeps. Its bits are its time.
 struct Hand<B: BlockingBackend>(Arc<StateLock<Alarm, B>>);
 
 struct Alarm {
-    /// When it rings.
+    /// When the driver is woken.
     at: u64,
     sleeper: WakerSlot,
 }
@@ -101,7 +100,7 @@ impl<B: BlockingBackend> Hand<B> {
         });
     }
 
-    /// Ready when the clock shows that time.
+    /// Returns ready when the clock shows this time.
     fn poll_reached(&self, time: u64, cx: &mut Context<'_>) -> Poll<()> {
         self.0.poll(cx, false, |section, registration| {
             if time <= shown(*section.bits) {
@@ -113,7 +112,7 @@ impl<B: BlockingBackend> Hand<B> {
     }
 }
 
-/// What one participant holds: all of it.
+/// What a participant holds.
 pub(crate) struct Shared<B: BlockingBackend> {
     hand: Hand<B>,
     timers: Timers<B>,
@@ -129,7 +128,7 @@ impl<B: BlockingBackend> Subject for DrivenOn<B> {
         DrivenSpec
     }
 
-    /// One who drives, one who moves the clock, and all others sleep.
+    /// Returns one role that drives, one that moves the clock, and others that sleep.
     fn roles(&self, participants: usize) -> Vec<Role<Op>> {
         let role = |name, symmetry, ops| Role {
             name,
@@ -161,7 +160,7 @@ impl<B: BlockingBackend> Subject for DrivenOn<B> {
         roles
     }
 
-    /// Whoever drives for ever does nothing after it.
+    /// Allows no operation after a participant has begun to drive.
     fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
         let drives = role.ops[next.op].op == Op::Drive;
         let for_ever = |step: &Step| step.polling.completes();
@@ -207,16 +206,16 @@ impl<B: BlockingBackend> Subject for DrivenOn<B> {
     }
 }
 
-/// What driven timers are, one operation at a time.
+/// What the operations of driven timers mean, one at a time.
 pub(crate) struct DrivenSpec;
 
-/// Their state.
+/// The state of driven timers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     now: u64,
-    /// When somebody fired last.
+    /// The time at which the timers fired last.
     fired: u64,
-    /// Whether somebody drives.
+    /// Whether a participant drives.
     driven: bool,
 }
 
@@ -251,7 +250,8 @@ impl Spec for DrivenSpec {
         }
     }
 
-    /// Never early; and over for certain only where somebody has looked.
+    /// A sleep is never over early. It must be over only if the timers have fired since
+    /// its deadline.
     fn is_due(&self, state: &State, call: Call<'_, Op>) -> bool {
         match *call.op {
             Op::SleepUntil(deadline) | Op::Reset(_, deadline) => {

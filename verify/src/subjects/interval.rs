@@ -1,7 +1,7 @@
-//! `reveille::time::Interval` on a virtual clock, every public operation.
+//! `reveille::time::Interval` on a virtual clock, with every public operation.
 //!
-//! An interval has one user. What interleaves with what he does is the clock, which
-//! others move: by less than a period, and by more than two.
+//! An interval has one user. Its operations interleave with those of others, which move
+//! the clock: by less than a period, and by more than two.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -20,12 +20,12 @@ use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::time::{at, by_hand, plans, tick, ticks};
 
-/// What this file registers.
+/// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
     vec![
         SubjectEntry::new(
             "interval",
-            "reveille::time: an interval, in time and late",
+            "reveille::time: an interval that ticks in time and late",
             Intervals,
             SURFACE,
         )
@@ -33,7 +33,7 @@ pub(crate) fn entries() -> Vec<SubjectEntry> {
     ]
 }
 
-/// Its public operations, and those that no program performs.
+/// The public operations, and those that no program performs.
 const SURFACE: Surface = Surface::Sources(&[Source {
     path: "time/interval.rs",
     absent: &[
@@ -46,7 +46,7 @@ const SURFACE: Surface = Surface::Sources(&[Source {
     ],
 }]);
 
-/// Intervals over every backend.
+/// `Interval` over every backend.
 pub(crate) struct Intervals;
 
 impl GenericSubject for Intervals {
@@ -63,11 +63,11 @@ impl GenericSubject for Intervals {
 
 pub(crate) struct IntervalOn<B>(std::marker::PhantomData<fn() -> B>);
 
-/// An operation; times are in ticks of the clock.
+/// An operation. Times are in ticks of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Tick,
-    /// Reset to a time in the poll that was pending.
+    /// Resets the interval to a time in the poll that was pending.
     TickReset(u64),
     Reset,
     ResetImmediately,
@@ -81,17 +81,17 @@ pub(crate) enum Op {
 /// Why an operation by `poll_tick` leaves its waker registered.
 const POLLED: &str = "`poll_tick` keeps the latest waker until the next tick";
 
-/// What an operation answers: a time, where it has one.
+/// What an operation returns: a time, if it has one.
 type Ret = Option<u64>;
 
 /// When the first tick is due.
 const FIRST: u64 = 1;
 const PERIOD: u64 = 2;
 
-/// What one participant holds.
+/// What a participant holds.
 pub(crate) struct Actor<B: BlockingBackend> {
     clock: VirtualClock<B>,
-    /// The ticker's.
+    /// The interval, if this is the ticker.
     interval: Option<Interval<B>>,
 }
 
@@ -105,7 +105,7 @@ impl<B: BlockingBackend> Subject for IntervalOn<B> {
         IntervalSpec
     }
 
-    /// One whose interval it is; all others move the clock.
+    /// Returns one role for the user of the interval, and others that move the clock.
     fn roles(&self, participants: usize) -> Vec<Role<Op>> {
         use MissedTickBehavior::{Burst, Delay, Skip};
         let ticker = Role {
@@ -185,29 +185,29 @@ impl<B: BlockingBackend> Subject for IntervalOn<B> {
             }
             (Op::Advance(by), _) => clock.advance(ticks(by)),
             (Op::Now, _) => return Started::Done(Some(tick(clock.now()))),
-            (_, None) => unreachable!("the interval is the ticker's"),
+            (_, None) => unreachable!("the ticker has the interval"),
         }
         Started::Done(None)
     }
 }
 
-/// What an interval is, one operation at a time.
+/// What the operations of an interval mean, one at a time.
 pub(crate) struct IntervalSpec;
 
-/// Its state.
+/// The state of an interval.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     now: u64,
     /// When the next tick is due.
     due: u64,
     behavior: MissedTickBehavior,
-    /// Somebody began to wait for it before it was due, and may find that it has
-    /// become due just now, however far the clock has gone at once.
+    /// Whether a wait for the tick began before it was due. That wait may find that the
+    /// tick has just become due, however far the clock was moved.
     awaited: bool,
 }
 
 impl State {
-    /// The state after the tick was taken at a time.
+    /// Returns the state after the tick was taken at this time.
     fn taken(&self, time: u64) -> Self {
         let due = match self.behavior {
             MissedTickBehavior::Burst => self.due + PERIOD,
@@ -251,14 +251,14 @@ impl Spec for IntervalSpec {
         };
         match *call.op {
             Op::TickReset(due) if early => vec![State { due, ..awaited }],
-            // Where it has become due just now it is not reset.
+            // If it has just become due, it is not reset.
             Op::TickReset(_) => vec![state.clone(), awaited],
             _ if early => vec![awaited],
             _ => vec![state.clone()],
         }
     }
 
-    /// Dropped, it takes no tick.
+    /// A tick that is dropped is not taken.
     fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         match self.begins(call.op) {
             true => vec![State {

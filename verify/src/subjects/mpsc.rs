@@ -1,4 +1,4 @@
-//! `reveille::mpsc`, every public operation of both halves and of the permits.
+//! `reveille::mpsc`, with every public operation of both halves and of the permits.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::plans::{queueing, sparingly};
 
-/// What this file registers.
+/// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
     vec![
         SubjectEntry::new(
@@ -54,7 +54,7 @@ pub(crate) fn entries() -> Vec<SubjectEntry> {
     ]
 }
 
-/// Its public operations, and those that no program performs.
+/// The public operations, and those that no program performs.
 const SURFACE: Surface = Surface::Sources(&[
     Source {
         path: "mpsc/bounded.rs",
@@ -97,7 +97,7 @@ const UNBOUNDED: Surface = Surface::Sources(&[Source {
     ],
 }]);
 
-/// `mpsc` over every backend, of so many values, or unbounded.
+/// `mpsc` over every backend, with a capacity, or unbounded.
 pub(crate) struct Mpsc(pub(crate) Option<usize>);
 
 impl GenericSubject for Mpsc {
@@ -111,8 +111,8 @@ impl GenericSubject for Mpsc {
         }
     }
 
-    /// Of whatever capacity it is the same under the real lock, and so are its accesses
-    /// to memory: in quick, that is explored once.
+    /// The capacity makes no difference to the real lock and its accesses to memory, so
+    /// in the quick profile one capacity is explored.
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
         let mut plans = sparingly(queueing(mode, profile), profile);
         match (mode, profile) {
@@ -128,7 +128,7 @@ impl GenericSubject for Mpsc {
 
 pub(crate) struct MpscOn<B> {
     room: Option<usize>,
-    /// How many participants send: as many as it was last asked for roles.
+    /// The number of participants that send, from the last call of `roles`.
     senders: AtomicUsize,
     backend: PhantomData<fn() -> B>,
 }
@@ -139,32 +139,32 @@ pub(crate) enum Op {
     Send,
     BlockingSend,
     TrySend,
-    /// Reserves, and sends by the permit.
+    /// Reserves a permit, and sends with it.
     Reserve,
     TryReserve,
-    /// Reserves two, or as many as there are, and gives them back.
+    /// Reserves two permits, or as many as there are, and releases them.
     ReserveMany,
     TryReserveMany,
-    /// Reserves, and keeps the permit.
+    /// Reserves a permit, and keeps it.
     ReserveOwned,
     TryReserveOwned,
-    /// Sends by a permit that was kept.
+    /// Sends with a permit that was kept.
     PermitSend,
-    /// Gives a permit back that was kept.
+    /// Releases a permit that was kept.
     PermitRelease,
     Closed,
     IsClosed,
     Capacity,
-    /// Makes a weak sender, and drops it.
+    /// Creates a weak sender, and drops it.
     Downgrade,
-    /// Makes a sender of a weak one, and drops it.
+    /// Upgrades a weak sender, and drops the sender.
     Upgrade,
     StrongCount,
     WeakCount,
     DropSender,
     Recv,
     BlockingRecv,
-    /// Two at most.
+    /// Receives at most two values.
     RecvMany,
     BlockingRecvMany,
     TryRecv,
@@ -178,15 +178,15 @@ pub(crate) enum Op {
 /// What an operation returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ret {
-    /// It has no result, or there is nothing to do it to.
+    /// It has no result, or there was nothing to do.
     Unit,
     /// It was sent, or reserved.
     Done,
-    /// The value came back, because the channel was full.
+    /// The value was returned because the channel is full.
     Full(Option<ValueId>),
-    /// The value came back, because the channel is closed.
+    /// The value was returned because the channel is closed.
     Closed(Option<ValueId>),
-    /// Values have come; none if none will come.
+    /// The values that were received. There are none if none will come.
     Received(Vec<ValueId>),
     Empty,
     Is(bool),
@@ -220,7 +220,7 @@ fn tried_to_receive(result: Result<Value, TryRecvError>) -> Ret {
     }
 }
 
-/// The parts and the operations: the specimens play the same.
+/// Returns the roles and their operations. The specimens have the same ones.
 pub(crate) fn roles(room: Option<usize>, participants: usize) -> Vec<Role<Op>> {
     let bounded = room.is_some();
     let mut ops = Vec::new();
@@ -284,8 +284,9 @@ pub(crate) fn roles(room: Option<usize>, participants: usize) -> Vec<Role<Op>> {
     roles
 }
 
-/// Nothing follows the end of a half. What is kept must have been reserved, and a
-/// participant that keeps a permit keeps its sender: to drop both is two steps.
+/// Allows no operation after the end of a half. A permit must have been reserved before
+/// it is used. A participant that keeps a permit keeps its sender, since dropping both
+/// takes two steps.
 pub(crate) fn follows(role: &Role<Op>, before: &[Step], next: Step) -> bool {
     let op = |step: &Step| role.ops[step.op].op;
     let left = before.iter().any(|step| role.ops[step.op].leaves);
@@ -300,7 +301,7 @@ pub(crate) fn follows(role: &Role<Op>, before: &[Step], next: Step) -> bool {
         }
 }
 
-/// What one participant holds.
+/// What a participant holds.
 pub(crate) enum Half<B: BlockingBackend> {
     Sender {
         tx: Option<Sender<Value, B>>,
@@ -395,7 +396,7 @@ impl<B: BlockingBackend> Subject for MpscOn<B> {
     }
 }
 
-/// How many `reserve_many` reserves.
+/// Returns how many permits `reserve_many` reserves.
 fn many(room: Option<usize>) -> usize {
     room.unwrap_or(1).clamp(1, 2)
 }
@@ -607,41 +608,41 @@ fn unbounded_receiver<B: BlockingBackend>(
     receives!(rx, op, {})
 }
 
-/// What the channel is, one operation at a time: permits go to the operations that wait
-/// for them in order, at once.
+/// What the operations of the channel mean, one at a time. Permits are assigned at
+/// once, in order, to the operations that wait for them.
 ///
 /// An operation that was granted its permit and finds the channel closed may fail or
 /// send: it takes the permit in one section and stores its value in the next, and the
 /// close can come before the first, or between them.
 pub(crate) struct MpscSpec {
     pub(crate) room: Option<usize>,
-    /// How many participants send.
+    /// The number of participants that send.
     pub(crate) senders: usize,
 }
 
-/// Its state.
+/// The state of a channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     values: Vec<ValueId>,
     free: usize,
-    /// How many permits there are: of a rendezvous, one if it was asked for.
+    /// The number of permits. A rendezvous has one if a receive has asked for it.
     permits: usize,
     /// The operations that take permits and have not ended, in order.
     waits: Vec<Wait>,
-    /// How many values at the front have given their permits back, in a receive that a
-    /// waker's panic ended.
+    /// The number of values at the front whose permits were released, in a receive that
+    /// the panic of a waker ended.
     paid: usize,
-    /// Permits that are kept, and by whom.
+    /// The participants that keep permits.
     kept: Vec<usize>,
     /// Whether `recv` waits.
     receives: bool,
     /// The participants that dropped their sender.
     senders_gone: Vec<usize>,
-    /// The participants that hold a sender for a moment.
+    /// The participants that hold an upgraded sender for a moment.
     upgraded: Vec<usize>,
     closed: bool,
     receiver_gone: bool,
-    /// How many participants send.
+    /// The number of participants that send.
     senders: usize,
 }
 
@@ -652,7 +653,7 @@ pub(crate) struct Wait {
     answer: Option<Answer>,
 }
 
-/// What an operation was given, and has not seen.
+/// What an operation was granted, and has not observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Answer {
     Granted,
@@ -661,7 +662,7 @@ pub(crate) enum Answer {
 }
 
 impl State {
-    /// Grants in order what can be granted.
+    /// Assigns permits in order.
     fn serve(&mut self, rendezvous: bool) {
         let unanswered = self.waits.iter_mut().filter(|wait| wait.answer.is_none());
         for wait in unanswered {
@@ -710,7 +711,7 @@ impl MpscSpec {
         state
     }
 
-    /// How many permits the operation takes, if it takes some.
+    /// Returns the number of permits that the operation takes, if it takes any.
     fn takes(&self, op: Op) -> Option<usize> {
         match op {
             Op::Send | Op::BlockingSend | Op::Reserve | Op::ReserveOwned => Some(1),
@@ -730,7 +731,7 @@ impl MpscSpec {
         (self.served(next), Ret::Received(values))
     }
 
-    /// Gives the permits of so many values back.
+    /// Releases the permits of this many values.
     fn pay(&self, state: &mut State, values: usize) {
         match self.room {
             None => {}
@@ -739,8 +740,8 @@ impl MpscSpec {
         }
     }
 
-    /// What a receive leaves that is given up. Where a waker's panic ended it, it may
-    /// have given permits back and left the values.
+    /// Returns the states that a receive leaves when it is given up. If the panic of a
+    /// waker ended it, it may have released permits and left the values.
     fn give_up(&self, state: &State, most: usize) -> Vec<State> {
         let mut next = state.clone();
         next.receives = false;
@@ -749,7 +750,8 @@ impl MpscSpec {
         self.pay(&mut paid, values.saturating_sub(state.paid));
         paid.paid = state.paid.max(values);
         let mut states = vec![self.served(next.clone()), self.served(paid)];
-        // It may not have begun, and then has let no one send on a rendezvous.
+        // It may not have begun, and then no sender of a rendezvous was granted a
+        // permit.
         let granted = |wait: &&mut Wait| wait.answer == Some(Answer::Granted);
         if self.rendezvous()
             && state.values.is_empty()
@@ -857,7 +859,7 @@ impl Spec for MpscSpec {
     #[allow(clippy::too_many_lines, reason = "one arm for each operation")]
     fn unwind(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         let mut next = self.cancel(state, call);
-        // It acts before it returns, and what that wakes may panic.
+        // It acts before it returns, and a waker that it wakes may panic.
         next.extend(self.effects(state, call));
         next
     }
@@ -930,8 +932,8 @@ impl Spec for MpscSpec {
                     None => Ret::Is(false),
                 }
             }
-            // The clones that reserve and the weak ones that are made for a moment count
-            // too, and are no steps of their own.
+            // Clones that reserve, and senders that are upgraded for a moment, count
+            // too. They are not steps of their own.
             Op::StrongCount => {
                 let least = state.connected();
                 return (least..=least + 4)
@@ -980,7 +982,7 @@ impl Spec for MpscSpec {
             Op::IsDisconnected => Ret::Is(state.closed || state.connected() == 0),
             Op::IsEmpty => Ret::Is(state.values.is_empty()),
             Op::Len => Ret::Number(state.values.len()),
-            _ => unreachable!("the operations that take permits come first"),
+            _ => unreachable!("operations that take permits are matched above"),
         };
         vec![(self.served(next), ret)]
     }

@@ -1,9 +1,8 @@
-//! `reveille::Mutex`, every public operation that threads can share.
+//! `reveille::Mutex`, with every public operation that threads can share.
 //!
-//! The value is a count, to which whoever unlocks adds one: a holder that did
-//! not exclude the others, or did not see what the one before wrote, would
-//! answer a number that no order explains. Under loom the guard's accesses are
-//! watched besides.
+//! The value is a count, to which each unlock adds one. A holder that did not exclude
+//! the others, or did not see what the one before wrote, would return a number that no
+//! order explains. Under loom the accesses of the guard are also checked.
 
 use std::sync::Arc;
 
@@ -25,25 +24,25 @@ use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::plans::{by_three, queueing};
 
-/// What this file registers.
+/// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
     vec![
         SubjectEntry::new(
             "mutex",
-            "reveille::Mutex, overtaken once at most",
+            "reveille::Mutex, with at most one barge",
             Mutexes(1),
             SURFACE,
         ),
         SubjectEntry::new(
             "mutex-strict",
-            "reveille::Mutex, first come, first served",
+            "reveille::Mutex, first in, first out",
             Mutexes(0),
             Surface::As("mutex"),
         ),
     ]
 }
 
-/// Its public operations, and those that no program performs.
+/// The public operations, and those that no program performs.
 const SURFACE: Surface = Surface::Sources(&[Source {
     path: "mutex.rs",
     absent: &[
@@ -61,7 +60,7 @@ const SURFACE: Surface = Surface::Sources(&[Source {
     ],
 }]);
 
-/// `Mutex` over every backend, with a bound on overtaking.
+/// `Mutex` over every backend, with a bound on barging.
 pub(crate) struct Mutexes(pub(crate) u16);
 
 impl GenericSubject for Mutexes {
@@ -84,8 +83,8 @@ pub(crate) struct MutexOn<B> {
     backend: std::marker::PhantomData<fn() -> B>,
 }
 
-/// An operation. Those of the owned guard hold it from step to step; those of
-/// the borrowed one lock and unlock in one.
+/// An operation. An owned guard is held from step to step. A borrowed guard is locked
+/// and unlocked in one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     LockOwned,
@@ -100,24 +99,24 @@ pub(crate) enum Op {
     Granted,
 }
 
-/// What an operation answers.
+/// What an operation returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ret {
-    /// There is nothing to do it to, or it has no result.
+    /// It has no result, or there was nothing to do.
     Unit,
     /// The lock is held.
     Locked,
-    /// It was not to be had.
+    /// The lock was not free.
     Refused,
-    /// It was unlocked; the count found.
+    /// It was unlocked. The count is what it found.
     Unlocked(usize),
-    /// How many wait.
+    /// The number of waiters.
     Waiting(usize),
-    /// Whether a grant is unseen.
+    /// Whether there is an unobserved grant.
     Granted(bool),
 }
 
-/// What one participant holds.
+/// What a participant holds.
 pub(crate) struct Actor<B: BlockingBackend> {
     mutex: Arc<Mutex<usize, B>>,
     held: Option<Held<B>>,
@@ -158,12 +157,12 @@ impl<B: BlockingBackend> Subject for MutexOn<B> {
         vec![role; participants]
     }
 
-    /// A participant that holds the lock for certain does not request it, and one that
+    /// Allows a participant that certainly holds the lock no request for it. One that
     /// cannot hold it does not unlock or map it.
     fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
         let op = |step: &Step| role.ops[step.op].op;
-        // Whether it may be free of the lock, and whether it may hold it: a request may
-        // have been refused, or given up.
+        // Whether it may not hold the lock, and whether it may. A request may have been
+        // refused, or given up.
         let (mut free, mut held) = (true, false);
         for step in before {
             match op(step) {
@@ -257,28 +256,28 @@ impl<B: BlockingBackend> Subject for MutexOn<B> {
     }
 }
 
-/// What a mutex is, one operation at a time, with its bound: whoever is first
-/// in the queue is overtaken so often at most.
+/// What the operations of a mutex mean, one at a time. The waiter at the head of the
+/// queue is barged past at most as often as the bound says.
 pub(crate) struct MutexSpec {
     pub(crate) bound: u16,
 }
 
-/// Its state.
+/// The state of a mutex.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     holder: Option<usize>,
     count: usize,
-    /// Who waits, in order.
+    /// The waiters, in order.
     queue: Vec<usize>,
-    /// How often the first has been overtaken.
+    /// How often tasks have barged past the first waiter.
     overtaken: u16,
-    /// Who locks and unlocks in one operation: while it lasts, the lock may be
-    /// found held.
+    /// The participants that lock and unlock in one operation. While it lasts, the lock
+    /// may be found held.
     passing: Vec<usize>,
 }
 
 impl State {
-    /// Takes somebody out of the queue.
+    /// Removes a participant from the queue.
     fn leave(&mut self, who: usize) {
         if self.queue.first() == Some(&who) {
             self.overtaken = 0;
@@ -290,13 +289,13 @@ impl State {
         }
     }
 
-    /// Whether somebody else is first in the queue.
+    /// Returns `true` if another participant is at the head of the queue.
     fn is_behind(&self, who: usize) -> bool {
         self.queue.first().is_some_and(|&first| first != who)
     }
 
-    /// The state in which somebody has got past all who wait before him, if
-    /// the bound lets him.
+    /// Returns the state after a participant has barged past all waiters before it, if
+    /// the bound permits that.
     fn passes(&self, who: usize, bound: u16) -> Option<Self> {
         if self.holder.is_some() {
             return None;
@@ -312,9 +311,9 @@ impl State {
         Some(next)
     }
 
-    /// The same for somebody who locks and unlocks in one: at which moment
-    /// between he locked, and whom he overtook by it, is not to be seen from
-    /// outside, so it does not count.
+    /// Returns the state after a participant that locks and unlocks in one operation.
+    /// The moment of the lock is not visible from outside, nor is the waiter it barged
+    /// past, so it does not count.
     fn passes_by(&self, who: usize) -> Option<Self> {
         self.holder.is_none().then(|| {
             let mut next = self.clone();
@@ -340,8 +339,8 @@ impl Spec for MutexSpec {
         )
     }
 
-    /// A free lock is owed to the first; what others may take, they need not be
-    /// given.
+    /// A free lock is due to the first waiter. Others may take it, and need not be
+    /// given it.
     fn is_due(&self, state: &State, call: Call<'_, Op>) -> bool {
         !self.step(state, call).is_empty() && !state.is_behind(call.participant)
     }
@@ -368,7 +367,7 @@ impl Spec for MutexSpec {
 
     fn unwind(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         let mut next = self.cancel(state, call);
-        // It unlocks before it returns, and what unlocking wakes may panic.
+        // It unlocks before it returns, and a waker that it wakes may panic.
         if *call.op == Op::Lock {
             next.extend(self.effects(state, call));
         }
@@ -386,8 +385,7 @@ impl Spec for MutexSpec {
             (next, Ret::Unlocked(state.count))
         };
         let passed_by = || state.passes_by(call.participant);
-        // Others in passing may hold the lock for a moment, or have used up the
-        // bound.
+        // Others may hold the lock for a moment, or have used up the bound.
         let others = state
             .passing
             .iter()
@@ -417,7 +415,8 @@ impl Spec for MutexSpec {
             Op::Waiting => (0..=state.queue.len())
                 .map(|n| (state.clone(), Ret::Waiting(n)))
                 .collect(),
-            // Whether the first has been handed the lock and not seen it.
+            // Whether the first waiter has been granted the lock and has not observed
+            // it.
             Op::Granted => [false, !state.queue.is_empty()]
                 .map(|granted| (state.clone(), Ret::Granted(granted)))
                 .into(),

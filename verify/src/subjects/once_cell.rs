@@ -1,4 +1,5 @@
-//! `reveille::OnceCell`, every public operation that does not need it alone.
+//! `reveille::OnceCell`, with every public operation that does not need exclusive
+//! access.
 
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -21,17 +22,17 @@ use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::plans::{by_three, queueing, sparingly};
 
-/// What this file registers.
+/// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
     vec![SubjectEntry::new(
         "once-cell",
-        "reveille::OnceCell: one value, made by whoever has the turn",
+        "reveille::OnceCell: one value, initialized by the task that has the permit",
         OnceCells,
         SURFACE,
     )]
 }
 
-/// Its public operations, and those that no program performs.
+/// The public operations, and those that no program performs.
 const SURFACE: Surface = Surface::Sources(&[Source {
     path: "once_cell.rs",
     absent: &[
@@ -67,8 +68,8 @@ impl GenericSubject for OnceCells {
 
 pub(crate) struct OnceCellOn<B>(PhantomData<fn() -> B>);
 
-/// An operation. An initializer is polled twice before it has its value, so
-/// that it can be dropped halfway.
+/// An operation. An initializer is polled twice before it has its value, so it can be
+/// dropped halfway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     GetOrInit,
@@ -84,27 +85,27 @@ pub(crate) enum Op {
     Granted,
 }
 
-/// What an operation answers.
+/// What an operation returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ret {
-    /// The value is the one of this call.
+    /// The value of this call was set.
     Set,
-    /// There is one already, and that of the call came back.
+    /// There is a value already, and that of this call was returned.
     Already(ValueId),
-    /// One is being made, and that of the call came back.
+    /// A value is being initialized, and that of this call was returned.
     Initializing(ValueId),
-    /// The value, or that there is none.
+    /// The value, if there is one.
     Value(Option<ValueId>),
     /// The initializer failed.
     Failed,
-    /// Yes or no.
+    /// Whether it is so.
     Is(bool),
-    /// So many.
+    /// A number of tasks.
     Count(usize),
 }
 
-/// The part that all play: the specimens play the same. Waiting for the value
-/// alone is what `SetOnce` does, where it is tried in every polling mode.
+/// Returns the role of every participant. The specimens have the same one. Waiting only
+/// for the value is tried in every polling mode in the subject of `SetOnce`.
 pub(crate) fn role() -> Role<Op> {
     Role {
         name: "task",
@@ -123,7 +124,7 @@ pub(crate) fn role() -> Role<Op> {
     }
 }
 
-/// The work of an initializer: pending once.
+/// The work of an initializer, which is pending once.
 #[derive(Default)]
 pub(crate) struct Work {
     begun: bool,
@@ -230,31 +231,32 @@ impl<B: BlockingBackend> Subject for OnceCellOn<B> {
     }
 }
 
-/// What a cell is, one operation at a time: who needs the value takes the turn,
-/// or a place in the queue for it, where the call begins.
+/// What the operations of a cell mean, one at a time. A call that needs the value takes
+/// the *turn*, which is the permit to initialize it, when it begins. If the turn is
+/// taken, the call takes a place in the queue for it.
 pub(crate) struct OnceCellSpec;
 
-/// Its state.
+/// The state of a cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     value: Option<ValueId>,
-    /// Who has the turn.
+    /// The participant that has the turn.
     turn: Option<usize>,
-    /// Who is queued for the turn, in order.
+    /// The participants that are queued for the turn, in order.
     queue: Vec<usize>,
-    /// Who waits for the value alone, sorted.
+    /// The participants that wait only for the value, sorted.
     waits: Vec<usize>,
-    /// Who has been let go on, with the value or the turn, and has not seen it
-    /// yet, sorted. Who has the turn may have seen it: that is no event of the
-    /// specification.
+    /// The participants that have been notified of the value or the turn and have not
+    /// returned, sorted. The one that has the turn may have observed it, which is no
+    /// event of the specification.
     called: Vec<usize>,
-    /// Whether the one who has the turn was called to it, and so may still be
-    /// among those who have not seen it.
+    /// Whether the turn was passed to the participant that has it, so that it may still
+    /// be among those that have not observed it.
     handed: bool,
 }
 
 impl State {
-    /// Hands the turn on.
+    /// Passes the turn on.
     fn pass(&mut self) {
         self.turn = None;
         self.handed = false;
@@ -323,7 +325,7 @@ impl Spec for OnceCellSpec {
 
     fn unwind(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         let mut next = self.cancel(state, call);
-        // It sets the value before it returns, and what that wakes may panic.
+        // It sets the value before it returns, and a waker that it wakes may panic.
         let sets = matches!(call.op, Op::GetOrInit | Op::GetOrTryInit);
         if sets && state.turn == Some(call.participant) {
             next.extend(self.effects(state, call));

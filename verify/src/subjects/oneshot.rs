@@ -1,4 +1,4 @@
-//! `reveille::oneshot`, every public operation of both halves.
+//! `reveille::oneshot`, with every public operation of both halves.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -20,7 +20,7 @@ use crate::subject::step::Step;
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
 
-/// What this file registers.
+/// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
     vec![SubjectEntry::new(
         "oneshot",
@@ -30,7 +30,7 @@ pub(crate) fn entries() -> Vec<SubjectEntry> {
     )]
 }
 
-/// Its public operations, and those that no program performs.
+/// The public operations, and those that no program performs.
 const SURFACE: Surface = Surface::Sources(&[Source {
     path: "oneshot.rs",
     absent: &[
@@ -72,26 +72,26 @@ pub(crate) enum Op {
     DropReceiver,
 }
 
-/// What an operation answers.
+/// What an operation returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ret {
-    /// It has no result, or there is nothing left to do it to.
+    /// It has no result, or there was nothing to do.
     Unit,
-    /// It was sent.
+    /// The value was sent.
     Sent,
-    /// The value has come back.
+    /// The value was returned.
     Returned(ValueId),
-    /// The value has come.
+    /// The value was received.
     Received(ValueId),
-    /// Nothing will come.
+    /// No value will come.
     Closed,
-    /// Nothing has come yet.
+    /// No value has come yet.
     Empty,
-    /// Yes or no.
+    /// Whether it is so.
     Is(bool),
 }
 
-/// What a receiver answers to `recv` and its siblings.
+/// Returns the result of `recv` and its siblings.
 pub(crate) fn received(result: Result<Value, RecvError>) -> Ret {
     result.map_or(Ret::Closed, |value| Ret::Received(value.id()))
 }
@@ -99,7 +99,7 @@ pub(crate) fn received(result: Result<Value, RecvError>) -> Ret {
 /// Why a wait leaves its waker in the channel.
 const BORROWED: &str = "it polls a receiver that outlives it, which keeps its latest waker";
 
-/// The parts and the operations: the specimens play the same.
+/// Returns the roles and their operations. The specimens have the same ones.
 pub(crate) fn roles() -> Vec<Role<Op>> {
     vec![
         Role {
@@ -128,7 +128,7 @@ pub(crate) fn roles() -> Vec<Role<Op>> {
     ]
 }
 
-/// Nothing follows the end of a half, and nobody awaits an answer twice.
+/// Allows no operation after the end of a half, and no second wait for a result.
 pub(crate) fn follows(role: &Role<Op>, before: &[Step], next: Step) -> bool {
     let op = |step: &Step| role.ops[step.op].op;
     let awaited = |step: &Step| op(step) == Op::Recv && step.polling.completes();
@@ -137,7 +137,7 @@ pub(crate) fn follows(role: &Role<Op>, before: &[Step], next: Step) -> bool {
     !left && !twice
 }
 
-/// What one participant holds.
+/// What a participant holds.
 pub(crate) enum Half<B: Backend> {
     Sender(Option<Sender<Value, Boxed<B>>>),
     Receiver(Option<Receiver<Value, Boxed<B>>>),
@@ -215,7 +215,7 @@ fn receiver<B: BlockingBackend>(
 ) -> Started<'_, Ret> {
     if matches!(op, Op::BlockingRecv | Op::DropReceiver) {
         return Started::Done(match (half.take(), op) {
-            // Awaiting what has answered is a misuse, and panics.
+            // A second wait for the result is a misuse, and panics.
             (Some(rx), Op::BlockingRecv) if !rx.is_terminated() => received(rx.blocking_recv()),
             _ => Ret::Unit,
         });
@@ -242,10 +242,10 @@ fn receiver<B: BlockingBackend>(
     })
 }
 
-/// What a oneshot is, one operation at a time.
+/// What the operations of a oneshot mean, one at a time.
 pub(crate) struct OneshotSpec;
 
-/// Its state.
+/// The state of a oneshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     value: Option<ValueId>,
@@ -264,7 +264,7 @@ impl Spec for OneshotSpec {
         State::default()
     }
 
-    /// Whoever gives up what takes a half by value has dropped it.
+    /// An operation that takes a half by value has dropped it when it is given up.
     fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         let mut next = state.clone();
         match call.op {
@@ -317,7 +317,7 @@ impl Spec for OneshotSpec {
                 }
             }
             Op::Close => {
-                // What has answered has left the channel long ago.
+                // A receiver that has returned the result has left the channel already.
                 next.closed = true;
                 Ret::Unit
             }
@@ -334,7 +334,7 @@ impl Spec for OneshotSpec {
     }
 }
 
-/// A future of this suite is `Unpin`: it can be awaited in place.
+/// Checks that the futures of the suite are `Unpin`, so they can be awaited in place.
 const _: () = {
     const fn unpin<T: Unpin + Future>() {}
     unpin::<Receiver<u32>>();

@@ -1,8 +1,7 @@
-//! `reveille::RwLock`, every public operation that threads can share.
+//! `reveille::RwLock`, with every public operation that threads can share.
 //!
-//! The value is a count, to which whoever lets go of it after writing adds one,
-//! and which whoever lets go of it after reading answers. Under loom the guards'
-//! accesses are watched besides.
+//! The value is a count. A writer adds one when it unlocks, and a reader returns it.
+//! Under loom the accesses of the guards are also checked.
 
 use std::sync::Arc;
 
@@ -26,17 +25,17 @@ use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::plans::queueing;
 
-/// What this file registers.
+/// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
     vec![SubjectEntry::new(
         "rwlock",
-        "reveille::RwLock: readers, a reader who may write, a writer",
+        "reveille::RwLock: readers, an upgradable reader, a writer",
         RwLocks,
         SURFACE,
     )]
 }
 
-/// Its public operations, and those that no program performs.
+/// The public operations, and those that no program performs.
 const SURFACE: Surface = Surface::Sources(&[Source {
     path: "rwlock.rs",
     absent: &[
@@ -75,7 +74,7 @@ impl GenericSubject for RwLocks {
 
 pub(crate) struct RwLockOn<B>(std::marker::PhantomData<fn() -> B>);
 
-/// How much of the lock is held.
+/// The mode in which the lock is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Share {
     Read,
@@ -96,16 +95,16 @@ impl Share {
 /// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
-    /// By an owned guard, which is held from step to step.
+    /// Locks with an owned guard, which is held from step to step.
     Lock(Share),
     TryLock(Share),
-    /// By a borrowed guard, which is leaked: it is held for good.
+    /// Locks with a borrowed guard that is leaked, so the lock is held for good.
     Leak(Share),
     TryLeak(Share),
     BlockingLeak(Share),
     Upgrade,
     TryUpgrade,
-    /// A writer, or an upgradable reader, goes on reading.
+    /// Turns a writer, or an upgradable reader, into a reader.
     Downgrade,
     DowngradeToUpgradable,
     Map,
@@ -115,8 +114,8 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    /// Whether it requests the lock: done by a participant that holds it, it returns
-    /// [`Ret::Unit`] and does nothing.
+    /// Returns `true` if it requests the lock. A participant that holds the lock does
+    /// nothing then, and returns [`Ret::Unit`].
     fn requests(self) -> bool {
         matches!(
             self,
@@ -129,21 +128,21 @@ impl Op {
     }
 }
 
-/// What an operation answers.
+/// What an operation returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ret {
-    /// There is nothing to do it to, or it has no result.
+    /// It has no result, or there was nothing to do.
     Unit,
     Locked,
     Refused,
-    /// The count, as read.
+    /// The count that was read.
     Read(usize),
-    /// The count, before it was written.
+    /// The count before it was written.
     Wrote(usize),
     Number(usize),
 }
 
-/// What one participant holds.
+/// What a participant holds.
 pub(crate) struct Actor<B: BlockingBackend> {
     lock: Arc<RwLock<usize, B>>,
     held: Option<Held<B>>,
@@ -157,7 +156,7 @@ enum Held<B: BlockingBackend> {
 }
 
 impl<B: BlockingBackend> Held<B> {
-    /// Lets go: what is written is written before.
+    /// Unlocks. A writer writes before that.
     fn unlock(self) -> Ret {
         let add = |count: &mut usize| {
             *count += 1;
@@ -217,10 +216,10 @@ impl<B: BlockingBackend> Subject for RwLockOn<B> {
         vec![role; participants]
     }
 
-    /// A participant that holds the lock for certain requests nothing but an upgrade,
-    /// and one that cannot hold it does not release or change what it holds.
+    /// Allows a participant that certainly holds the lock no request but an upgrade.
+    /// One that cannot hold it does not release or change what it holds.
     fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
-        // What it may hold: a request may have been refused, or given up.
+        // What it may hold. A request may have been refused, or given up.
         let mut may = vec![None];
         let mut part = false;
         for step in before {
@@ -406,24 +405,25 @@ fn leaked<G>(guard: G) -> Ret {
     Ret::Locked
 }
 
-/// What a lock is, one operation at a time: first come, first served, but for
-/// an upgrade, which goes before all others; and whoever can be served is, at
-/// once.
+/// What the operations of a lock mean, one at a time. Requests are granted first in,
+/// first out, and an upgrade goes before all others. A request that can be granted is
+/// granted at once.
 pub(crate) struct RwLockSpec {
     /// The permits of a writer.
     pub(crate) all: usize,
 }
 
-/// Its state.
+/// The state of a lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     free: usize,
     count: usize,
-    /// The requests going on, in order.
+    /// The requests that have begun, in order.
     waits: Vec<Wait>,
-    /// What each holds, and can let go of.
+    /// What each participant holds and can release.
     held: Vec<(usize, Share)>,
-    /// Whose downgrade unwinds: they are about to let go.
+    /// The participants whose downgrade unwinds. They are about to release what they
+    /// hold.
     unwinding: Vec<usize>,
 }
 
@@ -435,7 +435,7 @@ pub(crate) struct Wait {
 }
 
 impl State {
-    /// Grants in order what can be granted.
+    /// Grants requests in order.
     fn serve(&mut self) {
         for wait in &mut self.waits {
             if wait.granted {
@@ -491,7 +491,8 @@ impl RwLockSpec {
         }
     }
 
-    /// This state, and those in which some whose downgrade unwinds have let go.
+    /// Returns this state, and those in which some participants whose downgrade unwinds
+    /// have released.
     fn unwound(&self, state: State) -> Vec<State> {
         let mut all = vec![state];
         let mut next = 0;
@@ -508,7 +509,7 @@ impl RwLockSpec {
         all
     }
 
-    /// Somebody keeps a smaller share, and gives back the rest.
+    /// Keeps a weaker mode, and releases the rest.
     fn downgrade(&self, state: &mut State, who: usize, to: Share) {
         if let Some(from) = state.holds(who) {
             state.hold(who, to);
@@ -570,9 +571,9 @@ impl Spec for RwLockSpec {
         }
         let mut all = Vec::new();
         match *call.op {
-            // An upgrade that is given up lets go of what it began with too.
+            // An upgrade that is given up also releases what it began with.
             Op::Upgrade => self.let_go(&mut next, call.participant),
-            // Others may find it downgraded before it has let go.
+            // Others may find the lock downgraded before it is released.
             Op::Downgrade | Op::DowngradeToUpgradable => {
                 let mut between = state.clone();
                 between.unwinding.push(call.participant);
@@ -660,8 +661,8 @@ impl Spec for RwLockSpec {
                 }
                 None => Ret::Unit,
             },
-            // A request that was answered at once was never in the queue, which
-            // cannot be told here from one that was answered in it.
+            // A request that was granted at once was never in the queue. Here it cannot
+            // be told from one that was granted in the queue.
             Op::Waiting | Op::Granted => {
                 return (0..=state.waits.len())
                     .map(|n| (state.clone(), Ret::Number(n)))

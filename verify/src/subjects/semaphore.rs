@@ -1,4 +1,4 @@
-//! `reveille::Semaphore`, every public operation.
+//! `reveille::Semaphore`, with every public operation.
 
 use std::sync::Arc;
 
@@ -20,25 +20,25 @@ use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::plans::queueing;
 
-/// What this file registers.
+/// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
     vec![
         SubjectEntry::new(
             "semaphore",
-            "reveille::Semaphore, first come, first served",
+            "reveille::Semaphore, first in, first out",
             Semaphores(0),
             SURFACE,
         ),
         SubjectEntry::new(
             "semaphore-bounded",
-            "reveille::Semaphore, overtaken twice at most",
+            "reveille::Semaphore, with at most two barges",
             Semaphores(2),
             Surface::As("semaphore"),
         ),
     ]
 }
 
-/// Its public operations, and those that no program performs.
+/// The public operations, and those that no program performs.
 const SURFACE: Surface = Surface::Sources(&[Source {
     path: "semaphore.rs",
     absent: &[
@@ -63,8 +63,7 @@ const SURFACE: Surface = Surface::Sources(&[Source {
     ],
 }]);
 
-/// `Semaphore` over every backend, with one permit to begin with, and a bound on
-/// overtaking.
+/// `Semaphore` over every backend, with one permit at first, and a bound on barging.
 pub(crate) struct Semaphores(pub(crate) u16);
 
 impl GenericSubject for Semaphores {
@@ -77,8 +76,8 @@ impl GenericSubject for Semaphores {
         }
     }
 
-    /// With a bound or without one it is the same under the real lock, and so are its
-    /// accesses to memory: in quick, that is explored once.
+    /// The bound makes no difference to the real lock and its accesses to memory, so in
+    /// the quick profile one bound is explored.
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
         match (mode, profile) {
             (Mode::Sections | Mode::Accesses, Profile::Quick) if self.0 > 0 => Vec::new(),
@@ -95,14 +94,14 @@ pub(crate) struct SemaphoreOn<B> {
 /// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
-    /// Between so many permits.
+    /// Acquires a number of permits between these two.
     Acquire(usize, usize),
     Blocking,
     Try(usize),
     Release,
-    /// Splits what is held, merges it again, and releases it.
+    /// Splits a permit, merges it again, and releases it.
     SplitMerge,
-    /// Gives up a permit for good.
+    /// Forgets a permit.
     ForgetHeld,
     Add,
     Forget,
@@ -114,7 +113,7 @@ pub(crate) enum Op {
     Granted,
 }
 
-/// What an operation answers.
+/// What an operation returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ret {
     Unit,
@@ -125,7 +124,7 @@ pub(crate) enum Ret {
     Is(bool),
 }
 
-/// What one participant holds.
+/// What a participant holds.
 pub(crate) struct Actor<B: BlockingBackend> {
     semaphore: Arc<Semaphore<B>>,
     held: Vec<OwnedSemaphorePermit<B>>,
@@ -170,7 +169,7 @@ impl<B: BlockingBackend> Subject for SemaphoreOn<B> {
         vec![role; participants]
     }
 
-    /// Nobody gives back what no step before can have acquired.
+    /// Allows a release only after a step that may have acquired a permit.
     fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
         let op = |step: &Step| role.ops[step.op].op;
         let acquired = before
@@ -210,7 +209,7 @@ impl<B: BlockingBackend> Subject for SemaphoreOn<B> {
                 let acquire = semaphore.clone().acquire_many_owned(2);
                 return Started::future(async { keep(acquire.await, held) });
             }
-            // There is none of an owned kind: released at the end of the step.
+            // It has no owned guard, so it is released at the end of the step.
             Op::Acquire(least, most) => {
                 return Started::future(async move {
                     match semaphore.acquire_up_to(least, most).await {
@@ -302,28 +301,28 @@ fn tried<B: BlockingBackend>(
     }
 }
 
-/// What a semaphore is, one operation at a time: first come, first served, and
-/// whoever can be served is, at once.
+/// What the operations of a semaphore mean, one at a time. Requests are granted first
+/// in, first out. A request that can be granted is granted at once.
 ///
-/// With a bound above 0, permits are left to whoever comes first, and the first in
-/// the queue is overtaken so many times at most. When between its grant and its next
-/// poll a waiter came by its permits is not to be seen from outside: it takes them
+/// With a bound above 0, a request may barge past the first waiter, at most as often as
+/// the bound says. The moment at which a waiter takes its permits, between its grant
+/// and its next poll, is not visible from outside. In the specification it takes them
 /// when it is ready, and until then others may find them gone.
 pub(crate) struct SemaphoreSpec {
     pub(crate) bound: usize,
 }
 
-/// Its state.
+/// The state of a semaphore.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     free: usize,
     debt: usize,
     closed: bool,
-    /// The requests going on, in order.
+    /// The requests that have begun, in order.
     waits: Vec<Wait>,
-    /// How many times the first that has no answer was overtaken.
+    /// How often requests have barged past the first waiter without a result.
     overtaken: usize,
-    /// What is held, and by whom.
+    /// The participants that hold permits, with how many.
     held: Vec<(usize, usize)>,
 }
 
@@ -335,7 +334,7 @@ pub(crate) struct Wait {
     answer: Option<Reply>,
 }
 
-/// What a request has been answered, and has not seen.
+/// The result that a request was given and has not observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Reply {
     Granted(usize),
@@ -343,7 +342,7 @@ pub(crate) enum Reply {
 }
 
 impl State {
-    /// Grants in order what can be granted, to so many at most.
+    /// Grants at most `at_most` requests, in order.
     fn serve(&mut self, at_most: usize) {
         let free = &mut self.free;
         let unanswered = self.waits.iter_mut().filter(|wait| wait.answer.is_none());
@@ -363,7 +362,7 @@ impl State {
         self.free += permits - paid;
     }
 
-    /// Who is first in the queue.
+    /// Returns the participant at the head of the queue.
     fn first(&self) -> Option<usize> {
         let mut waits = self.waits.iter();
         waits
@@ -371,8 +370,8 @@ impl State {
             .map(|wait| wait.who)
     }
 
-    /// The state in which somebody has taken permits, and how many, if there are
-    /// enough and the bound lets him.
+    /// Returns the state after a participant has taken permits, and their number, if
+    /// there are enough and the bound permits that.
     fn takes(&self, who: usize, least: usize, most: usize, bound: usize) -> Option<(Self, usize)> {
         if self.free < least {
             return None;
@@ -398,7 +397,7 @@ impl State {
         Some(self.waits.remove(index))
     }
 
-    /// What somebody gives up who holds permits: the last he acquired.
+    /// Removes the permits that a participant acquired last, and returns their number.
     fn drop_held(&mut self, who: usize) -> Option<usize> {
         let index = self.held.iter().rposition(|&(owner, _)| owner == who)?;
         Some(self.held.remove(index).1)
@@ -406,7 +405,7 @@ impl State {
 }
 
 impl SemaphoreSpec {
-    /// Where nobody may overtake, whoever can be served is.
+    /// Grants all requests that can be granted, if no request may barge.
     fn served(&self, mut state: State) -> State {
         if self.bound == 0 {
             state.serve(usize::MAX);
@@ -414,7 +413,7 @@ impl SemaphoreSpec {
         state
     }
 
-    /// Whether permits may be gone that a waiter will be seen to have.
+    /// Returns `true` if permits may be gone that a waiter will be seen to have.
     fn hides(&self, state: &State) -> bool {
         self.bound > 0 && state.first().is_some()
     }
@@ -451,7 +450,8 @@ impl Spec for SemaphoreSpec {
         vec![self.served(next)]
     }
 
-    /// Permits are owed to the first; what others may take, they need not be given.
+    /// Free permits are due to the first waiter. Others may take them, and need not be
+    /// given them.
     fn is_due(&self, state: &State, call: Call<'_, Op>) -> bool {
         let behind = state.first().is_some_and(|first| first != call.participant);
         let answered = |wait: &Wait| wait.who == call.participant && wait.answer.is_some();
@@ -562,7 +562,7 @@ impl Spec for SemaphoreSpec {
                 }
                 Ret::Unit
             }
-            // Whoever was granted his permits before it has them.
+            // A waiter that was granted its permits before the close keeps them.
             Op::Close => {
                 let most = if self.hides(state) {
                     state.waits.len()
@@ -588,8 +588,8 @@ impl Spec for SemaphoreSpec {
                     .collect();
             }
             Op::Available => Ret::Number(state.free),
-            // A request that was answered at once was never in the queue, which
-            // cannot be told here from one that was answered in it.
+            // A request that was granted at once was never in the queue. Here it cannot
+            // be told from one that was granted in the queue.
             Op::Waiting | Op::Granted => {
                 return (0..=state.waits.len())
                     .map(|n| (state.clone(), Ret::Number(n)))

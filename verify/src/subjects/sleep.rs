@@ -1,7 +1,7 @@
-//! `reveille::time::Sleep` on a virtual clock, every public operation of both.
+//! `reveille::time::Sleep` on a virtual clock, with every public operation of both.
 //!
-//! A sleep is over exactly when the clock has reached its deadline. What is counted
-//! besides are the entries of the wheel: one that is left behind is one too many.
+//! A sleep is over exactly when the clock has reached its deadline. The entries of the
+//! wheel are also counted, so that an entry that is left behind is found.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -21,7 +21,7 @@ use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::time::{FAR, at, by_hand, plans, tick, ticks};
 
-/// What this file registers.
+/// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
     vec![
         SubjectEntry::new(
@@ -34,7 +34,7 @@ pub(crate) fn entries() -> Vec<SubjectEntry> {
     ]
 }
 
-/// Its public operations, and those that no program performs.
+/// The public operations, and those that no program performs.
 const SURFACE: Surface = Surface::Sources(&[
     Source {
         path: "time/sleep.rs",
@@ -59,7 +59,7 @@ const SURFACE: Surface = Surface::Sources(&[
     },
 ]);
 
-/// Sleeps over every backend.
+/// `Sleep` over every backend.
 pub(crate) struct Sleeps;
 
 impl GenericSubject for Sleeps {
@@ -76,15 +76,15 @@ impl GenericSubject for Sleeps {
 
 pub(crate) struct SleepOn<B>(std::marker::PhantomData<fn() -> B>);
 
-/// An operation; times are in ticks.
+/// An operation. Times are in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     SleepUntil(u64),
-    /// For so long.
+    /// Sleeps for this many ticks.
     Sleep(u64),
-    /// Reset from one deadline to another in the poll that was pending.
+    /// Resets the deadline from one to another in the poll that was pending.
     Reset(u64, u64),
-    /// Awaited, and once more after a reset to another deadline.
+    /// Sleeps, and once more after a reset to another deadline.
     Again(u64, u64),
     Advance(u64),
     AdvanceTo(u64),
@@ -95,14 +95,14 @@ pub(crate) enum Op {
     NextDeadline,
 }
 
-/// What an operation answers.
+/// What an operation returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ret {
     Unit,
     Is(bool),
     At(u64),
     Number(usize),
-    /// No deadline is left.
+    /// There is no deadline.
     Nothing,
 }
 
@@ -116,9 +116,9 @@ impl<B: BlockingBackend> Subject for SleepOn<B> {
         SleepSpec
     }
 
-    /// One who moves the clock and looks, and all others sleep.
+    /// Returns one role that moves the clock and looks, and others that sleep.
     fn roles(&self, participants: usize) -> Vec<Role<Op>> {
-        // Nothing of a sleep is left in the wheel when it is over.
+        // When a sleep is over, nothing of it is left in the wheel.
         let sleep = |name, op| Operation::future(name, op).leaving();
         let sleeper = Role {
             name: "sleeper",
@@ -195,7 +195,7 @@ impl<B: BlockingBackend> Subject for SleepOn<B> {
     }
 }
 
-/// A wait of which nothing is left at its end.
+/// Starts a wait of which nothing is left at its end.
 fn over<'a>(wait: impl Future<Output = ()> + Send + 'a) -> Started<'a, Ret> {
     Started::future(async {
         wait.await;
@@ -203,8 +203,8 @@ fn over<'a>(wait: impl Future<Output = ()> + Send + 'a) -> Started<'a, Ret> {
     })
 }
 
-/// A sleep that is reset once, in its first poll. Where it waits it goes on
-/// waiting, and is not polled for it.
+/// Sleeps with a reset in the first poll. If the sleep waits, it goes on waiting and is
+/// not polled for the reset.
 pub(super) async fn reset<B: BlockingBackend>(mut sleep: Sleep<B>, to: u64) {
     let mut to = Some(at(to));
     poll_fn(|cx| {
@@ -221,14 +221,14 @@ pub(super) async fn reset<B: BlockingBackend>(mut sleep: Sleep<B>, to: u64) {
     .await;
 }
 
-/// What a sleep is, one operation at a time.
+/// What the operations of a sleep mean, one at a time.
 pub(crate) struct SleepSpec;
 
-/// Its state.
+/// The state of the sleeps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     now: u64,
-    /// The sleeps going on.
+    /// The sleeps that have begun.
     waits: Vec<Wait>,
 }
 
@@ -240,15 +240,15 @@ pub(crate) struct Wait {
     entry: Entry,
 }
 
-/// What a sleep has in the wheel.
+/// The entry of a sleep in the wheel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Entry {
-    /// Nothing: it was due before it began.
+    /// It has none, since it was due before it began.
     None,
-    /// An entry at its deadline.
+    /// It has one at its deadline.
     One,
-    /// An entry at one of these, or none: what has more than one section on its
-    /// way is seen between them.
+    /// It has one at one of these deadlines, or none. Its operation has more than one
+    /// section, and is seen between them.
     Perhaps([u64; 2]),
 }
 
@@ -258,7 +258,7 @@ impl State {
         Some(self.waits.remove(index))
     }
 
-    /// How many entries there may be in the wheel.
+    /// Returns how many entries there may be in the wheel.
     fn waiting(&self) -> std::ops::RangeInclusive<usize> {
         let count = |counts: fn(&Entry) -> bool| {
             let counted = self.waits.iter().filter(|wait| counts(&wait.entry));
@@ -268,7 +268,7 @@ impl State {
         certain..=certain + count(|entry| matches!(entry, Entry::Perhaps(_)))
     }
 
-    /// What may be the next deadline.
+    /// Returns what the next deadline may be.
     fn next(&self) -> Vec<Option<u64>> {
         let (now, waits) = (self.now, &self.waits);
         let certain = waits.iter().filter(|wait| wait.entry == Entry::One);
@@ -307,7 +307,7 @@ impl Spec for SleepSpec {
         let (due, entry) = match *call.op {
             Op::SleepUntil(deadline) if deadline <= now => (deadline, Entry::None),
             Op::SleepUntil(deadline) => (deadline, Entry::One),
-            // It is in the wheel some time after the clock was read.
+            // Its entry is inserted some time after the clock was read.
             Op::Sleep(duration) => (now + duration, Entry::Perhaps([now + duration; 2])),
             Op::Reset(from, to) => (to, Entry::Perhaps([from, to])),
             Op::Again(first, then) => (first.max(then), Entry::Perhaps([first, then])),
@@ -320,8 +320,8 @@ impl Spec for SleepSpec {
         vec![next]
     }
 
-    /// Dropped, a sleep leaves nothing behind; the clock has been moved, whoever
-    /// panics when he is woken.
+    /// A sleep that is dropped leaves nothing behind. The clock has been moved even if
+    /// a waker panics.
     fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         if !self.begins(call.op) {
             return self.effects(state, call);

@@ -1,4 +1,4 @@
-//! `reveille::raw::task`: what every executor of the suite runs.
+//! `reveille::raw::task`, which every executor of the suite runs.
 //!
 //! ```text
 //!   ender ──abort, cancel──▶ ┌──────┐ ◀──wakes── gate ◀──open, wake── waker
@@ -6,8 +6,8 @@
 //!                            └──────┘ ──scheduled──▶ queue ──▶ runner
 //! ```
 //!
-//! The future of the task waits for a value at a gate, which keeps to P2; so a wake
-//! that gets lost is lost by the task, or on the way through the queue.
+//! The future of the task waits for a value at a gate. The gate keeps to P2, so a lost
+//! wake-up is lost by the task, or on the way through the queue.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -29,7 +29,7 @@ use crate::subject::step::Step;
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
 
-/// What this file registers.
+/// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
     vec![
         SubjectEntry::new(
@@ -57,7 +57,7 @@ impl GenericSubject for Tasks {
     }
 }
 
-/// The plans of what has four parts.
+/// Returns the plans of a subject with four roles.
 pub(crate) fn plans(mode: Mode, profile: Profile) -> Vec<Plan> {
     let plan = Plan::of(mode, profile);
     let with = |operations, total, non_default, panics| Plan {
@@ -97,30 +97,30 @@ pub(crate) enum Op {
     Serve,
     /// Gives the future its value, and wakes it.
     Open,
-    /// Wakes the future for nothing.
+    /// Wakes the future for no reason.
     Wake,
     Join,
     IsFinished,
     Abort,
     DropJoin,
-    /// What an executor does with its share, at its end.
+    /// Cancels the task, as an executor does at its end.
     Cancel,
 }
 
-/// What an operation answers.
+/// What an operation returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ret {
-    /// Nothing.
+    /// It has no result.
     Unit,
     /// The output.
     Output(ValueId),
-    /// There is none: the task was cancelled.
+    /// There is no output, since the task was cancelled.
     Cancelled,
-    /// Yes or no.
+    /// Whether it is so.
     Is(bool),
 }
 
-/// The parts and the operations: the specimens play them too.
+/// Returns the roles and their operations. The specimens have the same ones.
 pub(crate) fn roles() -> Vec<Role<Op>> {
     let role = |name, symmetry, ops| Role {
         name,
@@ -128,8 +128,8 @@ pub(crate) fn roles() -> Vec<Role<Op>> {
         ops,
     };
     vec![
-        // Whoever runs tasks is woken by no waker that panics, which would lose what is
-        // taken out of the queue.
+        // The runner is not woken by a waker that panics, since that would lose the
+        // task that was taken from the queue.
         role(
             "runner",
             0,
@@ -171,7 +171,7 @@ pub(crate) fn roles() -> Vec<Role<Op>> {
     ]
 }
 
-/// There is one value and one outcome, and nothing follows the end of the join end.
+/// Allows one value and one outcome, and no operation after the end of the join end.
 pub(crate) fn follows(role: &Role<Op>, before: &[Step], next: Step) -> bool {
     let op = |step: &Step| role.ops[step.op].op;
     let for_ever = |step: &Step| step.polling.completes();
@@ -184,7 +184,7 @@ pub(crate) fn follows(role: &Role<Op>, before: &[Step], next: Step) -> bool {
     !before.iter().any(|step| ended(step) || opened(step))
 }
 
-/// What the future waits for.
+/// The gate at which the future waits.
 pub(crate) struct Gate<B: BlockingBackend>(StateLock<Behind, B>);
 
 struct Behind {
@@ -223,7 +223,7 @@ impl<B: BlockingBackend> Gate<B> {
     }
 }
 
-/// The queue of what is scheduled.
+/// The queue of scheduled tasks.
 struct Queue<B: BlockingBackend>(StateLock<Waiting<B>, B>);
 
 struct Waiting<B: BlockingBackend> {
@@ -263,7 +263,7 @@ impl<B: BlockingBackend> Queue<B> {
         })
     }
 
-    /// Runs what is scheduled; ready when it has ended.
+    /// Runs scheduled tasks. It is ready when the task has ended.
     fn poll_serve(&self, cx: &mut Context<'_>) -> Poll<()> {
         while let Poll::Ready(runnable) = self.poll_pop(cx) {
             match runnable.run() {
@@ -276,8 +276,8 @@ impl<B: BlockingBackend> Queue<B> {
     }
 }
 
-/// Whoever runs what is scheduled. At its end it leaves nothing in the queue, which the
-/// tasks have.
+/// The runner of scheduled tasks. At its end it leaves nothing in the queue, to which
+/// the tasks hold references.
 pub(crate) struct Runner<B: BlockingBackend>(Arc<Queue<B>>);
 
 impl<B: BlockingBackend> Drop for Runner<B> {
@@ -298,7 +298,7 @@ impl<B: BlockingBackend> Schedule<B> for ToQueue<B> {
     }
 }
 
-/// What one participant holds.
+/// What a participant holds.
 pub(crate) enum Part<B: BlockingBackend> {
     Runner(Runner<B>),
     Waker(Arc<Gate<B>>),
@@ -306,13 +306,13 @@ pub(crate) enum Part<B: BlockingBackend> {
     Ender(Ender<B>),
 }
 
-/// The executor's share, and one to abort with.
+/// The reference of the executor, and a handle to abort with.
 pub(crate) struct Ender<B: BlockingBackend> {
     held: Owned<B>,
     abort: Abort<B>,
 }
 
-/// An executor leaves no future behind.
+/// Cancels the task, as an executor does that leaves no future behind.
 impl<B: BlockingBackend> Drop for Ender<B> {
     fn drop(&mut self) {
         self.held.cancel();
@@ -398,21 +398,21 @@ impl<B: BlockingBackend> Subject for TasksOn<B> {
             (Part::Ender(ender), Op::IsFinished) => {
                 return Started::Done(Ret::Is(ender.abort.is_finished()));
             }
-            (_, op) => unreachable!("{op:?} is not of this part"),
+            (_, op) => unreachable!("{op:?} is not of this role"),
         }
         Started::Done(Ret::Unit)
     }
 }
 
-/// What a task is, one operation at a time.
+/// What the operations of a task mean, one at a time.
 pub(crate) struct TaskSpec;
 
-/// Its state.
+/// The state of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     value: Option<ValueId>,
     aborted: bool,
-    /// Whether somebody runs it whenever it is scheduled.
+    /// Whether a runner runs it whenever it is scheduled.
     served: bool,
     outcome: Option<Outcome>,
     /// Whether the outcome has been taken.
@@ -433,8 +433,8 @@ impl State {
         }
     }
 
-    /// The ways in which it can end, if it is run. An abort that comes during the
-    /// last poll comes too late.
+    /// Returns the ways in which it can end if it is run. An abort during the last poll
+    /// comes too late.
     fn ends(&self) -> Vec<Self> {
         if self.outcome.is_some() {
             return Vec::new();
@@ -477,7 +477,7 @@ impl Spec for TaskSpec {
         }
     }
 
-    /// Where it can end and is served, it has to.
+    /// If it can end and is served, it must.
     fn is_due(&self, state: &State, call: Call<'_, Op>) -> bool {
         match call.op {
             Op::Join => state.outcome.is_some() || state.served && !state.ends().is_empty(),
@@ -515,7 +515,7 @@ impl Spec for TaskSpec {
             Op::Cancel if state.outcome.is_some() => Ret::Is(true),
             Op::Cancel => {
                 let mut outcomes = vec![(state.ended(Outcome::Cancelled), Ret::Is(true))];
-                // Whoever polls it meanwhile sees to it.
+                // The task that polls it meanwhile handles that.
                 if state.served {
                     next.aborted = true;
                     outcomes.push((next, Ret::Is(false)));

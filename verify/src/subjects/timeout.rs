@@ -1,10 +1,10 @@
-//! `reveille::time::Timeout` on a virtual clock, around what the suite grants and
-//! sends: a mutex, a semaphore, a notify and a oneshot.
+//! `reveille::time::Timeout` on a virtual clock, around a mutex, a semaphore, a notify
+//! and a oneshot.
 //!
-//! Whatever is granted while the deadline passes is either delivered or back, never
-//! neither and never both. That a result which is there when it is asked for wins
-//! over a deadline that has passed too is not for a history to show, since it is
-//! asked for in the middle of a poll: tests pin it.
+//! A grant that arrives while the deadline passes is either delivered or passed back,
+//! never neither and never both. A result that is there when it is polled for wins over
+//! a deadline that has also passed. A history cannot show that, since the poll is in
+//! the middle of an operation: tests pin it.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::time::{at, by_hand, plans, ticks};
 
-/// What this file registers.
+/// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
     vec![
         SubjectEntry::new(
@@ -38,7 +38,7 @@ pub(crate) fn entries() -> Vec<SubjectEntry> {
     ]
 }
 
-/// Timeouts over every backend.
+/// `Timeout` over every backend.
 pub(crate) struct Timeouts;
 
 impl GenericSubject for Timeouts {
@@ -55,18 +55,18 @@ impl GenericSubject for Timeouts {
 
 pub(crate) struct TimeoutOn<B>(std::marker::PhantomData<fn() -> B>);
 
-/// An operation; times are in ticks.
+/// An operation. Times are in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
-    /// Waits to be granted something, until then.
+    /// Waits for a grant until this tick.
     TimeoutAt(u64, Pool),
-    /// For so long.
+    /// Waits for a grant for this many ticks.
     Timeout(u64, Pool),
-    /// Without a deadline.
+    /// Waits for a grant without a deadline.
     Wait(Pool),
-    /// Waits for the value, and keeps the receiver where it does not come.
+    /// Waits for the value, and keeps the receiver if it does not come.
     RecvUntil(u64),
-    /// Gives up the receiver with it.
+    /// Waits for the value, and drops the receiver if it does not come.
     RecvOwnedUntil(u64),
     TryRecv,
     Send,
@@ -78,7 +78,7 @@ pub(crate) enum Op {
     Advance(u64),
 }
 
-/// What grants, first come, first served.
+/// The primitive that grants, first in, first out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Pool {
     Mutex,
@@ -86,7 +86,7 @@ pub(crate) enum Pool {
     Notify,
 }
 
-/// What an operation answers.
+/// What an operation returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ret {
     Unit,
@@ -98,12 +98,12 @@ pub(crate) enum Ret {
     Received(ValueId),
     /// Nothing has been sent.
     Empty,
-    /// There is nothing to do it with any more.
+    /// There is nothing left to do it with.
     Gone,
     Number(usize),
 }
 
-/// What one participant holds.
+/// What a participant holds.
 pub(crate) struct Actor<B: BlockingBackend> {
     clock: VirtualClock<B>,
     mutex: Arc<Mutex<(), B>>,
@@ -124,8 +124,8 @@ impl<B: BlockingBackend> Subject for TimeoutOn<B> {
         TimeoutSpec
     }
 
-    /// One who gives, one who moves the clock, and all others wait, the first of
-    /// them with the receiver.
+    /// Returns one role that gives, one that moves the clock, and others that wait. The
+    /// first of these has the receiver.
     fn roles(&self, participants: usize) -> Vec<Role<Op>> {
         use Pool::{Mutex, Notify, Semaphore};
         let role = |name, symmetry, ops| Role {
@@ -169,7 +169,8 @@ impl<B: BlockingBackend> Subject for TimeoutOn<B> {
         roles
     }
 
-    /// Nobody waits for a mutex that he holds, or unlocks one that he cannot hold.
+    /// Allows a participant to wait for the mutex only if it does not hold it, and to
+    /// unlock it only if it may.
     fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
         let op = |step: &Step| role.ops[step.op].op;
         let gives = role
@@ -205,7 +206,7 @@ impl<B: BlockingBackend> Subject for TimeoutOn<B> {
                     notify: notify.clone(),
                     guard: gives.then(|| {
                         let guard = mutex.clone().try_lock_owned();
-                        guard.expect("nobody has locked it")
+                        guard.expect("no other participant has locked it")
                     }),
                     sender: sender.take_if(|_| gives),
                     receiver: receiver.take_if(|_| who == RECEIVER),
@@ -296,9 +297,9 @@ impl<B: BlockingBackend> Subject for TimeoutOn<B> {
     }
 }
 
-/// Who gives, and is the first to hold the mutex.
+/// The participant that gives, and that holds the mutex at first.
 const GIVER: usize = 0;
-/// Whose the receiver is.
+/// The participant that has the receiver.
 const RECEIVER: usize = 2;
 
 fn answer(received: Result<Result<Value, RecvError>, Elapsed>) -> Ret {
@@ -309,27 +310,28 @@ fn answer(received: Result<Result<Value, RecvError>, Elapsed>) -> Ret {
     }
 }
 
-/// Waits for something, and keeps it: the mutex is locked, the permit used up.
+/// Waits for a grant, and keeps it: the mutex stays locked, the permit is used up.
 async fn granted<B: BlockingBackend>(actor: &mut Actor<B>, pool: Pool) -> Ret {
     match pool {
         Pool::Mutex => actor.guard = Some(actor.mutex.clone().lock_owned().await),
         Pool::Semaphore => {
             let permit = actor.semaphore.acquire().await;
-            permit.expect("nobody closes it").forget();
+            permit.expect("no operation closes it").forget();
         }
         Pool::Notify => actor.notify.notified().await,
     }
     Ret::Granted
 }
 
-/// What timeouts are, one operation at a time.
+/// What the operations of timeouts mean, one at a time.
 pub(crate) struct TimeoutSpec;
 
-/// The state of all that is waited for.
+/// The state of all that the timeouts wait for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     now: u64,
-    /// Who holds the mutex; nobody, where it is free, or granted and not seen.
+    /// The participant that holds the mutex. It is `None` if the mutex is free, or
+    /// granted and not observed.
     holder: Option<usize>,
     free: Free,
     channel: Channel,
@@ -337,7 +339,7 @@ pub(crate) struct State {
     waits: Vec<Wait>,
 }
 
-/// What is there for whoever asks next.
+/// What the next request can take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Free {
     mutex: bool,
@@ -378,7 +380,7 @@ impl Free {
 }
 
 impl State {
-    /// Grants one to whoever has waited longest, or leaves it.
+    /// Grants one to the waiter that has waited longest, or leaves it free.
     fn give(&mut self, pool: Pool) {
         let mut waits = self.waits.iter_mut();
         match waits.find(|wait| wait.pool == pool && !wait.granted) {
@@ -396,7 +398,7 @@ impl State {
         Some(self.waits.remove(index))
     }
 
-    /// A wait is given up: what it was granted goes back.
+    /// Gives up a wait, and passes its grant on.
     fn give_up(&mut self, who: usize) {
         if let Some(wait) = self.leave(who)
             && wait.granted
@@ -405,7 +407,7 @@ impl State {
         }
     }
 
-    /// The value is received, and the receiver dropped with that.
+    /// Receives the value, and drops the receiver.
     fn receive(&mut self) -> Option<Ret> {
         let value = self.channel.value.take()?;
         self.channel.receiver = false;
@@ -474,7 +476,7 @@ impl Spec for TimeoutSpec {
 
     fn unwind(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         let mut next = self.cancel(state, call);
-        // What it waited for may have come, and the timer's waker panic when it is
+        // Its grant may have come, and the waker of the timer may panic when it is
         // dropped.
         if matches!(call.op, Op::TimeoutAt(..) | Op::Timeout(..)) {
             next.extend(self.effects(state, call));

@@ -1,4 +1,4 @@
-//! `reveille::watch`, every public operation of both halves.
+//! `reveille::watch`, with every public operation of both halves.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
 use crate::subjects::plans::{queueing, sparingly};
 
-/// What this file registers.
+/// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
     vec![SubjectEntry::new(
         "watch",
@@ -53,8 +53,8 @@ impl GenericSubject for Watches {
         }
     }
 
-    /// Two locks, of the value and of the version, have so many orders with three
-    /// participants that they are not for the quick profile.
+    /// The locks of the value and of the version have too many orders with three
+    /// participants for the quick profile.
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
         let mut plans = sparingly(queueing(mode, profile), profile);
         if let (Mode::Sections | Mode::Exhaustive, Profile::Quick) = (mode, profile) {
@@ -65,7 +65,7 @@ impl GenericSubject for Watches {
 }
 
 pub(crate) struct WatchOn<B> {
-    /// How many participants receive: as many as it was last asked for roles.
+    /// The number of participants that receive, from the last call of `roles`.
     receivers: AtomicUsize,
     backend: PhantomData<fn() -> B>,
 }
@@ -79,7 +79,7 @@ pub(crate) enum Op {
     SendIfModified,
     /// Looks at the value.
     Borrow,
-    /// Makes a receiver that is kept, and never used.
+    /// Creates a receiver that is kept and never used.
     Subscribe,
     IsClosed,
     Closed,
@@ -103,21 +103,21 @@ pub(crate) enum Op {
 pub(crate) enum Ret {
     Unit,
     Returned(ValueId),
-    /// The value, and whether it had not been seen.
+    /// The value, and whether it was unseen.
     Value(Option<ValueId>, bool),
     Closed,
     Is(bool),
     Number(usize),
 }
 
-/// A value: none to begin with.
+/// A value, which is `None` at first.
 type Watched = Option<Arc<Value>>;
 
 fn id(value: &Watched) -> Option<ValueId> {
     value.as_ref().map(|value| value.id())
 }
 
-/// What one participant holds.
+/// What a participant holds.
 pub(crate) enum Half<B: BlockingBackend> {
     Sender {
         tx: Option<Sender<Watched, B>>,
@@ -176,7 +176,7 @@ impl<B: BlockingBackend> Subject for WatchOn<B> {
         roles
     }
 
-    /// Nothing follows the end of a half.
+    /// Allows no operation after the end of a half.
     fn follows(&self, role: &Role<Op>, before: &[Step], _: Step) -> bool {
         !before.iter().any(|step| role.ops[step.op].leaves)
     }
@@ -302,23 +302,23 @@ fn receiver<B: BlockingBackend>(
     })
 }
 
-/// What the channel is, one operation at a time.
+/// What the operations of the channel mean, one at a time.
 pub(crate) struct WatchSpec {
-    /// How many participants receive.
+    /// The number of participants that receive.
     pub(crate) receivers: usize,
 }
 
-/// Its state.
+/// The state of a channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     value: Option<ValueId>,
-    /// The receivers, by participant, and those that are kept; each with whether it has
-    /// seen the value.
+    /// The receivers, by participant, with those that are kept; each with whether it
+    /// has seen the value.
     receivers: Vec<(usize, bool)>,
     sender_gone: bool,
 }
 
-/// A receiver that is kept, and never used.
+/// Stands for a receiver that is kept and never used.
 const KEPT: usize = usize::MAX;
 
 impl State {
@@ -354,7 +354,7 @@ impl Spec for WatchSpec {
         }
     }
 
-    /// What `wait_for` has asked about counts as seen.
+    /// A value that the predicate of `wait_for` was called with counts as seen.
     fn begins(&self, op: &Op) -> bool {
         *op == Op::WaitFor
     }

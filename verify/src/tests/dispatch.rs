@@ -64,8 +64,8 @@ impl Work for Numbers<'static> {
     }
 }
 
-/// Deals runs of so many programs each to so many threads; answers the reports,
-/// which programs were run, and the runs in the order in which they ended.
+/// Dispatches runs to threads. Returns the reports, which programs were run, and the
+/// runs in the order in which they ended.
 fn dispatched(
     runs: &[(usize, &'static [usize])],
     threads: usize,

@@ -14,7 +14,7 @@ use crate::subject::verdict::Class;
 enum Op {
     Write(u8),
     Read,
-    /// Answers what it finds, and leaves zero.
+    /// Returns the value, and leaves zero.
     Take,
 }
 
@@ -163,7 +163,7 @@ fn who_waits_must_not_be_able_to_go_on() {
     judged(&[vec![], vec![waits.clone()]], Ok(()), Ok(()));
     let lost = Err(Class::LostWakeUp);
     judged(&[vec![write(1, 2, 3)], vec![waits.clone()]], lost, lost);
-    // Somebody else took it.
+    // Another participant took it.
     let taken = [
         vec![write(1, 2, 3)],
         vec![waits.clone()],

@@ -23,23 +23,23 @@ use crate::subject::spec::{Call, Spec};
 use crate::subject::value::Value;
 use crate::subject::{Started, Subject};
 
-/// What is done with the counters, each behind a lock of its own.
+/// The operations on the counters, each of which has a lock of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Op {
-    /// Adds to the counter of a lock and wakes whoever waits for it; answers
-    /// what was there.
+    /// Adds to the counter of a lock and wakes its waiters. Returns the value from
+    /// before.
     Add(usize),
-    /// Reads it.
+    /// Reads the counter of a lock.
     Read(usize),
-    /// Reads one, then adds that much to the next: two sections.
+    /// Reads one counter, then adds its value to the next, in two sections.
     Copy(usize),
-    /// Waits until the first is not zero.
+    /// Waits until the first counter is not zero.
     Wait,
-    /// Waits until the first or the second is not zero: a section on each.
+    /// Waits until the first or the second counter is not zero, with a section on each.
     Either,
 }
 
-/// The operations, by how many locks they are for.
+/// The operations, each with the number of locks that it needs.
 const OPS: [(&str, Op, usize); 10] = [
     ("add0", Op::Add(0), 1),
     ("read0", Op::Read(0), 1),
@@ -53,13 +53,14 @@ const OPS: [(&str, Op, usize); 10] = [
     ("copy1", Op::Copy(1), 3),
 ];
 
-/// Those for so many locks.
+/// Returns the operations that need at most this many locks.
 fn ops(locks: usize) -> impl Iterator<Item = (&'static str, Op)> {
     let fits = move |&(.., needs): &(&str, Op, usize)| needs <= locks;
     OPS.into_iter().filter(fits).map(|(name, op, _)| (name, op))
 }
 
-/// What each call answered, by participant and number; none where it waits.
+/// What each call returned, by participant and number. There is no entry for a call
+/// that waits.
 type Outcome = BTreeMap<(usize, usize), usize>;
 
 /// The outcomes of all executions.
@@ -80,10 +81,10 @@ struct Shared<B: BlockingBackend> {
 
 impl<B: BlockingBackend> Drop for Shared<B> {
     fn drop(&mut self) {
-        let outcome = std::mem::take(self.outcome.get_mut().expect("nobody panicked"));
+        let outcome = std::mem::take(self.outcome.get_mut().expect("no participant panicked"));
         self.outcomes
             .lock()
-            .expect("nobody panicked")
+            .expect("no participant panicked")
             .insert(outcome);
     }
 }
@@ -108,7 +109,7 @@ impl<B: BlockingBackend> Shared<B> {
     }
 
     fn note(&self, call: (usize, usize), ret: usize) -> usize {
-        let mut outcome = self.outcome.lock().expect("nobody panicked");
+        let mut outcome = self.outcome.lock().expect("no participant panicked");
         outcome.insert(call, ret);
         ret
     }
@@ -432,7 +433,7 @@ fn run<B: BlockingBackend>(
     let explored = explore(&job, limits);
     assert!(explored.failure.is_none(), "{:?}", explored.failure);
     assert!(explored.exhausted);
-    let outcomes = outcomes.lock().expect("nobody panicked");
+    let outcomes = outcomes.lock().expect("no participant panicked");
     (outcomes.clone(), explored)
 }
 
