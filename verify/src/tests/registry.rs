@@ -14,13 +14,14 @@ const SHARED: [&str; 6] = ["mod", "plans", "time", "permits", "support", "timers
 
 /// Sources of `reveille` whose public functions belong to no subject, each with
 /// the reason.
-const NO_SUBJECT: [(&str, &str); 11] = [
+const NO_SUBJECT: [(&str, &str); 12] = [
     ("mpsc/error.rs", "what an error gives back: nothing waits"),
     ("location.rs", "where a wait began: nothing waits"),
     ("time/clock.rs", "conversions of instants"),
     ("time/current.rs", "the timers of the thread: nothing waits"),
     ("time/driver.rs", "explored as `sleep-driven`"),
     ("time/error.rs", "what an error says: nothing waits"),
+    ("time/timeout.rs", "explored as `timeout`"),
     ("time/instant.rs", "arithmetic"),
     (
         "time/mod.rs",
