@@ -1,4 +1,4 @@
-//! Many senders, many receivers, each of which gets every value.
+//! A channel with many senders and many receivers. Each receiver gets every value.
 //!
 //! ```
 //! use reveille::broadcast;
@@ -28,11 +28,11 @@
 //!   a receiver:    lags           has a value     waits
 //! ```
 //!
-//! Each value stands in the ring with the number of receivers that have not received it.
-//! The last of them takes it, the others clone it, after the lock is released.
+//! The ring stores each value with the number of receivers that have not received it. The
+//! last of them takes the value. The others clone it, after the lock is released.
 //!
-//! Invariants: a receiver counts in the number of each value from its position on, and of
-//! no other. The first value of the ring is one that a receiver has not received. A
+//! Invariants: a receiver is counted in the number of each value from its position on, and
+//! of no other. The first value of the ring is one that a receiver has not received. A
 //! receiver that waits is at the position `next`, and a sender is left.
 //!
 //! Differences from `tokio::sync::broadcast`: values are cloned outside the lock, so to
@@ -57,7 +57,7 @@ use crate::protocol::{Bits, CallerLocation, Section, StateLock, Waiter, Waiters,
 
 use self::error::{RecvError, SendError, TryRecvError};
 
-/// Creates a channel that retains so many values: `capacity`, rounded up to a power of two.
+/// Creates a channel that retains `capacity` values, rounded up to a power of two.
 ///
 /// # Panics
 ///
@@ -372,7 +372,7 @@ impl<T, B: Backend> Sender<T, B> {
         self.chan.lock.with(|section| section.state.ring.len())
     }
 
-    /// Whether every receiver has received every value.
+    /// Returns `true` if every receiver has received every value.
     ///
     /// # Examples
     ///
@@ -406,7 +406,7 @@ impl<T, B: Backend> Sender<T, B> {
         self.chan.lock.with(|section| section.state.receivers)
     }
 
-    /// Whether two senders belong to the same channel.
+    /// Returns `true` if two senders belong to the same channel.
     ///
     /// # Examples
     ///
@@ -638,7 +638,7 @@ impl<T, B: Backend> Receiver<T, B> {
         usize::try_from(next - self.position).unwrap_or(usize::MAX) + usize::from(undelivered)
     }
 
-    /// Whether every value that was sent has been received.
+    /// Returns `true` if every value that was sent has been received.
     ///
     /// # Examples
     ///
@@ -655,7 +655,7 @@ impl<T, B: Backend> Receiver<T, B> {
         self.len() == 0
     }
 
-    /// Whether two receivers belong to the same channel.
+    /// Returns `true` if two receivers belong to the same channel.
     ///
     /// # Examples
     ///
@@ -670,7 +670,7 @@ impl<T, B: Backend> Receiver<T, B> {
         Arc::ptr_eq(&self.chan, &other.chan)
     }
 
-    /// Whether all senders have been dropped. There may be values to be received.
+    /// Returns `true` if all senders have been dropped. There may be values to be received.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! One value, of which receivers see the latest.
+//! A channel that holds one value. Receivers see the latest.
 //!
 //! ```
 //! use reveille::watch;
@@ -14,28 +14,28 @@
 //!
 //! # The lock of the value
 //!
-//! A [`Ref`] holds the value's lock as a reader: sending blocks the thread while there is
-//! one, so keep it for a moment and not across an `await`. Neither starves: readers and
-//! writers get the lock in the order in which they came. A thread that sends while it holds
-//! a [`Ref`] waits for itself.
+//! A [`Ref`] holds the value's lock as a reader. Sending blocks the thread while there is
+//! one, so keep it for a moment and not across an `await`. Neither side starves: readers
+//! and writers get the lock in the order of their requests. A thread that sends while it
+//! holds a [`Ref`] waits for itself.
 //!
 //! # States
 //!
 //! ```text
 //!   bits = version ‖ CLOSED
 //!
-//!   send:  lock the value ─▶ write it ─▶ next version ─▶ unlock ─▶ notify who waits
-//!   look:  version == the receiver's ─▶ nothing new; otherwise there is
+//!   send:  lock the value ─▶ write it ─▶ next version ─▶ unlock ─▶ notify the waiters
+//!   look:  version == the receiver's ─▶ no new value; otherwise a new one
 //! ```
 //!
-//! Invariants: the version changes only while the value is locked for writing, so who reads
-//! the value sees the version that belongs to it. A receiver waits in a section that finds
-//! its own version and an open channel; each that waits when the version changes, or when
-//! the last sender goes, is notified by the one who did that, also if a waker panics.
+//! Invariants: the version changes only while the value is locked for writing, so a reader
+//! of the value sees the version that belongs to it. A receiver begins to wait in a section
+//! that finds its own version and an open channel. A send, and the drop of the last sender,
+//! notify every receiver that waits then, also if a waker panics.
 //!
 //! Differences from `tokio::sync::watch`: futures are named; a guard may be sent to another
-//! thread if the value is `Sync`; there is no `Local` one, since a single thread cannot
-//! block for itself; [`channel_in`] is an addition.
+//! thread if the value is `Sync`; there is no watch over `Local`, since a single thread
+//! cannot block for itself; [`channel_in`] is an addition.
 
 #![forbid(unsafe_code)]
 
@@ -194,7 +194,7 @@ impl<T, B: BlockingBackend> Chan<T, B> {
     }
 }
 
-/// Notifies who waits, also while a panic unwinds.
+/// Notifies the waiters, also while a panic unwinds.
 struct Notifies<'a, T, B: BlockingBackend>(&'a Chan<T, B>);
 
 impl<T, B: BlockingBackend> Drop for Notifies<'_, T, B> {
@@ -226,7 +226,7 @@ pub struct Ref<'a, T, B: BlockingBackend = DefaultBackend> {
 }
 
 impl<T, B: BlockingBackend> Ref<'_, T, B> {
-    /// Whether the receiver had not seen this value before.
+    /// Returns `true` if the receiver had not seen this value before.
     ///
     /// # Examples
     ///
@@ -422,7 +422,7 @@ impl<T, B: BlockingBackend> Sender<T, B> {
         }
     }
 
-    /// Whether there are no receivers.
+    /// Returns `true` if there are no receivers.
     ///
     /// # Examples
     ///
@@ -510,7 +510,7 @@ impl<T, B: BlockingBackend> Sender<T, B> {
         self.chan.lock.with(|section| section.state.senders)
     }
 
-    /// Whether two senders belong to the same channel.
+    /// Returns `true` if two senders belong to the same channel.
     ///
     /// # Examples
     ///
@@ -608,7 +608,7 @@ impl<T, B: BlockingBackend> Receiver<T, B> {
         Ref { guard, has_changed }
     }
 
-    /// Whether there is a value that has not been seen.
+    /// Returns `true` if there is a value that has not been seen.
     ///
     /// # Errors
     ///
@@ -633,7 +633,7 @@ impl<T, B: BlockingBackend> Receiver<T, B> {
         }
     }
 
-    /// Whether all senders have been dropped.
+    /// Returns `true` if all senders have been dropped.
     ///
     /// # Examples
     ///
@@ -747,7 +747,7 @@ impl<T, B: BlockingBackend> Receiver<T, B> {
         }
     }
 
-    /// Whether two receivers belong to the same channel.
+    /// Returns `true` if two receivers belong to the same channel.
     ///
     /// # Examples
     ///
@@ -822,7 +822,7 @@ impl<T, B: BlockingBackend> Drop for Changed<'_, T, B> {
 pub struct WaitFor<'a, T, F, B: BlockingBackend = DefaultBackend> {
     changed: Changed<'a, T, B>,
     predicate: F,
-    /// Whether the predicate has not been asked about the value that there is.
+    /// Returns `true` if the predicate has not been asked about the value that there is.
     asks: bool,
     closed: bool,
 }

@@ -245,7 +245,7 @@ impl<T, B: Backend> Sender<T, B> {
         self.tx.chan.capacity()
     }
 
-    /// Whether two senders belong to the same channel.
+    /// Returns `true` if two senders belong to the same channel.
     ///
     /// # Examples
     ///
@@ -283,7 +283,7 @@ impl<T, B: Backend> Sender<T, B> {
         Closed::new(&self.tx.chan)
     }
 
-    /// Whether the receiver has been closed or dropped.
+    /// Returns `true` if the receiver has been closed or dropped.
     ///
     /// # Examples
     ///
@@ -632,7 +632,7 @@ impl<T, B: Backend> Receiver<T, B> {
         self.rx.close();
     }
 
-    /// Whether no value can be sent any more: the channel was closed, or all senders were
+    /// Returns `true` if no value can be sent any more: the channel was closed, or all senders were
     /// dropped. There may be values to be received.
     ///
     /// # Examples
@@ -649,7 +649,7 @@ impl<T, B: Backend> Receiver<T, B> {
         self.rx.is_closed()
     }
 
-    /// Whether there is no value to be received at this moment.
+    /// Returns `true` if there is no value to be received at this moment.
     ///
     /// # Examples
     ///

@@ -80,17 +80,17 @@ pub(super) struct Shared<T> {
 }
 
 impl<T> Shared<T> {
-    /// Whether no permit is reserved, granted, or held by a value.
+    /// Returns `true` if no permit is reserved, granted, or held by a value.
     fn is_idle(&self, bits: Bits) -> bool {
         self.room == Room::Unbounded || free_in(bits) == self.permits
     }
 
-    /// Whether no value will be stored any more.
+    /// Returns `true` if no value will be stored any more.
     fn is_disconnected(&self, bits: Bits) -> bool {
         self.senders == 0 || (closed_in(bits) && self.is_idle(bits))
     }
 
-    /// Whether the receiver has to wait.
+    /// Returns `true` if the receiver has to wait.
     fn waits(&self, bits: Bits) -> bool {
         self.values.is_empty() && !self.is_disconnected(bits)
     }
@@ -226,7 +226,7 @@ impl<T, B: Backend> Chan<T, B> {
         self.permits.release(permits);
     }
 
-    /// Whether the receiver closed the channel, or is gone.
+    /// Returns `true` if the receiver closed the channel, or is gone.
     pub(super) fn is_closed(&self) -> bool {
         self.permits.is_closed()
     }
@@ -294,7 +294,7 @@ impl<T, B: Backend> Chan<T, B> {
         })
     }
 
-    /// Whether it looks as if values were stored, without a section.
+    /// Returns `true` if it looks as if values were stored, without a section.
     #[inline]
     fn seems_to_have_values(&self) -> bool {
         let free = free_in(self.permits.lock().load());
@@ -538,7 +538,7 @@ impl<T, B: Backend> Rx<T, B> {
         self.chan.close(false);
     }
 
-    /// Whether the channel is closed, or has no senders.
+    /// Returns `true` if the channel is closed, or has no senders.
     pub(super) fn is_closed(&self) -> bool {
         let lock = self.chan.permits.lock();
         lock.with(|Section { bits, state, .. }| closed_in(*bits) || state.beside.senders == 0)
@@ -655,7 +655,7 @@ impl<T, B: Backend> Chan<T, B> {
     }
 }
 
-/// What the channel holds, who holds it and who waits.
+/// The values of the channel, its halves and its waiters.
 impl<T, B: Backend> fmt::Debug for Chan<T, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (waiting, granted) = self.permits.waiting();

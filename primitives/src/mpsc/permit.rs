@@ -358,7 +358,7 @@ impl<T, B: Backend> OwnedPermit<T, B> {
         self.sender.take().expect("a permit is used once")
     }
 
-    /// Whether two permits belong to the same channel.
+    /// Returns `true` if two permits belong to the same channel.
     ///
     /// # Examples
     ///
@@ -375,7 +375,7 @@ impl<T, B: Backend> OwnedPermit<T, B> {
         other.is_some_and(|other| self.same_channel_as_sender(other))
     }
 
-    /// Whether this permit and a sender belong to the same channel.
+    /// Returns `true` if this permit and a sender belong to the same channel.
     ///
     /// # Examples
     ///

@@ -91,7 +91,7 @@ impl<T, B: Backend> UnboundedSender<T, B> {
         self.tx.chan.send_unbounded(value).map_err(SendError)
     }
 
-    /// Whether two senders belong to the same channel.
+    /// Returns `true` if two senders belong to the same channel.
     ///
     /// # Examples
     ///
@@ -129,7 +129,7 @@ impl<T, B: Backend> UnboundedSender<T, B> {
         Closed::new(&self.tx.chan)
     }
 
-    /// Whether the receiver has been closed or dropped.
+    /// Returns `true` if the receiver has been closed or dropped.
     ///
     /// # Examples
     ///
@@ -474,7 +474,7 @@ impl<T, B: Backend> UnboundedReceiver<T, B> {
         self.rx.close();
     }
 
-    /// Whether no value can be sent any more: the channel was closed, or all senders were
+    /// Returns `true` if no value can be sent any more: the channel was closed, or all senders were
     /// dropped. There may be values to be received.
     ///
     /// # Examples
@@ -491,7 +491,7 @@ impl<T, B: Backend> UnboundedReceiver<T, B> {
         self.rx.is_closed()
     }
 
-    /// Whether there is no value to be received at this moment.
+    /// Returns `true` if there is no value to be received at this moment.
     ///
     /// # Examples
     ///
