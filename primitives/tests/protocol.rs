@@ -591,7 +591,7 @@ fn a_waker_too_many_stays_where_it_is<B: Backend>() {
         });
         let message = message.expect("a panic");
         assert!(
-            message.contains("more wakers go than a WakeList holds"),
+            message.contains("more wakers than a WakeList holds"),
             "{message}"
         );
         let woken: usize = tasks.iter().map(Probe::wakes).sum();
