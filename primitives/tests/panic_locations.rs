@@ -250,6 +250,7 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("once_cell.rs", &["get_or_init", "get_or_try_init"]),
     ("raw/once_slot.rs", &["poll"]),
     ("simulation.rs", &["explore"]),
+    ("watch.rs", &["send_modify", "send_if_modified"]),
     // The panic is one of a waker.
     ("time/virtual_clock.rs", &["advance"]),
     // The panic is one of a later poll, or of a task.
