@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use core::panic::Location;
+use core::panic::{Location, RefUnwindSafe};
 
 use crate::protocol::Bits;
 
@@ -22,7 +22,7 @@ pub enum Passage {
 }
 
 /// A checker of the sections of a thread.
-pub trait Watcher: Send + Sync {
+pub trait Watcher: Send + Sync + RefUnwindSafe {
     /// Called when a section is about to begin. It returns when the section may.
     fn approach(&self, lock: usize, passage: Passage);
 
