@@ -90,7 +90,7 @@ impl<B: BlockingBackend> Subject for GateOn<B> {
 
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
         let open = vec![Operation::immediate("open", Op::Open)];
-        let opened = vec![Operation::future("opened", Op::Opened)];
+        let opened = Operation::future("opened", Op::Opened).keeps_waker("until the gate opens");
         vec![
             Role {
                 name: "porter",
@@ -99,7 +99,7 @@ impl<B: BlockingBackend> Subject for GateOn<B> {
             },
             Role {
                 name: "guest",
-                ops: opened,
+                ops: vec![opened],
                 symmetry: 1,
             },
         ]
