@@ -323,9 +323,11 @@ where
     #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub(crate) fn try_exclusive(handle: H) -> Option<Self> {
+        // Outside the closure below, which does not know its caller.
+        let location = CallerLocation::capture();
         let taken = handle.raw().try_acquire::<Exclusive<K::Value>>();
         // SAFETY: the permits have just been acquired.
-        taken.then(|| unsafe { Self::new(handle, CallerLocation::capture()) })
+        taken.then(|| unsafe { Self::new(handle, location) })
     }
 }
 
@@ -338,9 +340,11 @@ where
     #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub(crate) fn try_shared(handle: H) -> Option<Self> {
+        // Outside the closure below, which does not know its caller.
+        let location = CallerLocation::capture();
         let taken = handle.raw().try_acquire::<Shared<K::Value>>();
         // SAFETY: the permit has just been acquired, of a primitive of all modes.
-        taken.then(|| unsafe { Self::new(handle, CallerLocation::capture()) })
+        taken.then(|| unsafe { Self::new(handle, location) })
     }
 }
 
@@ -353,10 +357,12 @@ where
     #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub(crate) fn try_upgradable(handle: H) -> Option<Self> {
+        // Outside the closure below, which does not know its caller.
+        let location = CallerLocation::capture();
         let taken = handle.raw().try_acquire::<Upgradable<K::Value>>();
         // SAFETY: the permits have just been acquired, of a primitive of all
         // modes.
-        taken.then(|| unsafe { Self::new(handle, CallerLocation::capture()) })
+        taken.then(|| unsafe { Self::new(handle, location) })
     }
 
     /// Upgrades to exclusive mode if there is no other holder. It goes before all
