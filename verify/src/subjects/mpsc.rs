@@ -856,14 +856,16 @@ impl Spec for MpscSpec {
         vec![self.served(next)]
     }
 
-    #[allow(clippy::too_many_lines, reason = "one arm for each operation")]
     fn unwind(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         let mut next = self.cancel(state, call);
-        // It acts before it returns, and a waker that it wakes may panic.
-        next.extend(self.effects(state, call));
+        // It sends before it returns, and a waker that it wakes may panic.
+        if self.takes(*call.op).is_some() {
+            next.extend(self.effects(state, call));
+        }
         next
     }
 
+    #[allow(clippy::too_many_lines, reason = "one arm for each operation")]
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
         let unbounded = self.room.is_none();
         let mut next = state.clone();
