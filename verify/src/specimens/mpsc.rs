@@ -5,6 +5,7 @@
 
 use std::future::Future;
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -146,6 +147,8 @@ struct State {
     receiver: Option<Waker>,
     /// The value given to a waiting `recv`, by the fault that does so.
     handed: Option<Value>,
+    /// The value of a receive that a panic of a waker has ended: the next returns it.
+    unobserved: Option<Value>,
     /// The send that waits, if there is one: whether it was granted a permit, and its
     /// waker.
     send: Option<(bool, Option<Waker>)>,
@@ -245,6 +248,9 @@ impl<B: BlockingBackend> Chan<B> {
 
     /// Receives a value, or `None` if there will be none.
     fn look(&self, state: &mut State) -> (Option<Option<Value>>, Vec<Waker>) {
+        if let Some(value) = state.unobserved.take() {
+            return (Some(Some(value)), Vec::new());
+        }
         let value = match state.values.is_empty() {
             true => state.handed.take(),
             false => Some(state.values.remove(0)),
@@ -259,8 +265,7 @@ impl<B: BlockingBackend> Chan<B> {
 
     fn try_recv(&self) -> Ret {
         let (received, wakers) = self.lock.with(|section| self.look(section.state));
-        wake_all(wakers);
-        match received {
+        match self.deliver(received, wakers, None) {
             Some(value) => received_one(value),
             None => Ret::Empty,
         }
@@ -270,8 +275,7 @@ impl<B: BlockingBackend> Chan<B> {
         let waker = cx.waker().clone();
         if self.is(Fault::ChecksThenRegisters) || self.is(Fault::LastSenderUnseen) {
             let (found, wakers) = self.lock.with(|section| self.look(section.state));
-            wake_all(wakers);
-            if let Some(value) = found {
+            if let Some(value) = self.deliver(found, wakers, None) {
                 return Poll::Ready(value);
             }
         }
@@ -290,9 +294,29 @@ impl<B: BlockingBackend> Chan<B> {
             }
             (None, Vec::new(), state.receiver.replace(waker))
         });
-        wake_all(wakers);
-        drop(displaced);
-        found.map_or(Poll::Pending, Poll::Ready)
+        self.deliver(found, wakers, displaced)
+            .map_or(Poll::Pending, Poll::Ready)
+    }
+
+    /// Wakes what a receive has taken out, drops what it has displaced, and returns what
+    /// it has found. If a waker panics, the value is kept for the next receive (P8).
+    fn deliver(
+        &self,
+        found: Option<Option<Value>>,
+        wakers: Vec<Waker>,
+        displaced: Option<Waker>,
+    ) -> Option<Option<Value>> {
+        let woken = catch_unwind(AssertUnwindSafe(|| {
+            wake_all(wakers);
+            drop(displaced);
+        }));
+        if let Err(panic) = woken {
+            if let Some(value @ Some(_)) = found {
+                self.lock.with(|section| section.state.unobserved = value);
+            }
+            resume_unwind(panic);
+        }
+        found
     }
 
     fn cancel_recv(&self) {
@@ -318,6 +342,9 @@ impl<B: BlockingBackend> Chan<B> {
                     values.clear();
                 }
                 receiver = state.receiver.take();
+            }
+            if receiver_gone {
+                values.extend(state.unobserved.take());
             }
             state.receiver_gone |= receiver_gone;
             let wakers = state.send.as_mut().and_then(|(_, waker)| waker.take());
@@ -545,6 +572,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
                     sender_gone: false,
                     receiver: None,
                     handed: None,
+                    unobserved: None,
                     send: None,
                 },
             ),
