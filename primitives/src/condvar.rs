@@ -197,7 +197,7 @@ impl<B: Backend> Condvar<B> {
     /// ```
     /// use reveille::Condvar;
     ///
-    /// Condvar::new().notify_one(); // nobody waits: nothing is left
+    /// Condvar::new().notify_one(); // no task waits, so nothing is stored
     /// ```
     pub fn notify_one(&self) {
         self.notify.notify_one();

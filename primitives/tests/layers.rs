@@ -1,9 +1,9 @@
 //! No two files of a crate use each other, directly or in a circle, so that each can be
-//! read after those it stands on.
+//! read after those that it uses.
 //!
 //! A file *uses* another if one of its paths leads to an item that is defined there. A
-//! path is followed through `use` lines and reexports, so a `mod.rs` that only gathers
-//! names is in nobody's way.
+//! path is followed through `use` lines and reexports, so a `mod.rs` that only
+//! reexports items closes no circle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

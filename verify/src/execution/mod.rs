@@ -7,7 +7,7 @@
 //! ```text
 //!            call                   Pending              latest waker called
 //!   between ──────▶ running ─────────────────▶ suspended ───────────────────▶ running
-//!      ▲               │ Ready, dropped              │ nobody runs any more
+//!      ▲               │ Ready, dropped              │ no participant runs
 //!      └───────────────┘                             ▼
 //!                                                quiescent: judged
 //! ```
