@@ -217,7 +217,7 @@ pub fn replay_foreign<S: Subject>(subject: S, token: &str) -> Result<Counterexam
 }
 
 /// A subject that is the same over every backend.
-struct Foreign<S>(Arc<S>);
+pub(crate) struct Foreign<S>(pub(crate) Arc<S>);
 
 impl<S: Subject> GenericSubject for Foreign<S> {
     type On<B: BlockingBackend> = Arc<S>;
@@ -243,7 +243,8 @@ impl<S: Subject> GenericSubject for Foreign<S> {
     }
 }
 
-fn assert_is_name(name: &str) {
+/// Checks that a name does not divide replay tokens.
+pub(crate) fn assert_is_name(name: &str) {
     let divides = |c: char| c == ':' || c == '\'' || c.is_whitespace();
     assert!(
         !name.is_empty() && !name.contains(divides),

@@ -382,7 +382,7 @@
 //   engine       in which orders it happens
 //   model        code that uses primitives, in all of these
 //   run          programs by name, dispatched to workers
-//   subjects, specimens, soak, registry; check (the library); cli (the command)
+//   subjects, specimens, soak; check (the library); registry; cli (the command)
 
 mod check;
 #[doc(hidden)]
@@ -406,6 +406,7 @@ pub use check::{check, check_foreign, explore, explore_foreign, replay, replay_f
 pub use model::handle::{Handle, JoinHandle, Sometimes};
 pub use model::report::{Failure, Kind, ModelReport};
 pub use model::{Model, explore_model, model, replay_model};
+pub use registry::Suite;
 pub use report::{Counterexample, Report};
 pub use subject::plan::{Bound, Engine, Mode, Plan, Profile};
 pub use subject::role::{Operation, OperationKind, Role};

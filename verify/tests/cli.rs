@@ -297,7 +297,8 @@ fn has_fields(value: &Value, fields: &[&str]) {
     assert_eq!(names, fields);
 }
 
-const REPORT: [&str; 9] = [
+const REPORT: [&str; 10] = [
+    "coverage",
     "subject",
     "engine",
     "mode",
@@ -317,7 +318,8 @@ const SPECIMEN: [&str; 7] = [
     "seconds",
     "counterexample",
 ];
-const COUNTEREXAMPLE: [&str; 6] = [
+const COUNTEREXAMPLE: [&str; 7] = [
+    "trace",
     "class",
     "sentence",
     "program",
@@ -333,7 +335,10 @@ fn results_are_written_for_machines() {
     let ran = verify(&[&arguments[..], &["--json", file.path()]].concat());
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let json = file.json();
-    has_fields(&json, &["interrupted", "profile", "results", "specimens"]);
+    has_fields(
+        &json,
+        &["interrupted", "profile", "results", "shard", "specimens"],
+    );
     assert_eq!(json["profile"], "quick");
     assert_eq!(json["specimens"], Value::Array(Vec::new()));
     let results = json["results"].as_array().expect("a list");
@@ -490,4 +495,133 @@ fn a_run_that_is_stopped_has_written_what_it_had() {
     assert_eq!(json["interrupted"], true, "{json}");
     assert_eq!(json["results"][0]["subject"], "state-lock", "{json}");
     let _ = std::fs::remove_file(format!("{}.partial", file.path()));
+}
+
+/// Returns the JSON of a run without what differs from run to run.
+fn results(arguments: &[&str], code: i32) -> Value {
+    let file = Scratch::new(&format!(
+        "results-{}",
+        arguments.join("-").replace('/', "of")
+    ));
+    let ran = verify(&[arguments, &["--json", file.path()]].concat());
+    assert_eq!(ran.code, Some(code), "{ran:?}");
+    let mut json = file.json();
+    for of in ["results", "specimens"] {
+        for report in json[of].as_array_mut().expect("a list") {
+            report["seconds"].take();
+        }
+    }
+    json
+}
+
+#[test]
+fn shards_of_a_run_merge_to_what_one_run_finds() {
+    let what = ["set-once", "oneshot/plain", "--engine", "fibers"];
+    let whole = results(&what, 0);
+    let files = ["1/3", "2/3", "3/3"].map(|shard| {
+        let file = Scratch::new(&format!("shard-{}", shard.replace('/', "of")));
+        let ran = verify(&[&what[..], &["--shard", shard, "--json", file.path()]].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let part = file.json();
+        assert_ne!(
+            part["results"][0]["programs"],
+            whole["results"][0]["programs"]
+        );
+        file
+    });
+    let paths = files.each_ref().map(Scratch::path);
+    let merge = [&["--merge"], &paths[..]].concat();
+    assert_eq!(results(&merge, 0), whole);
+    // Honest: a part that is missing is missed.
+    refuses(&["--merge", paths[0], paths[2]], "1/3, 3/3");
+    refuses(&["--merge", paths[0], paths[1], paths[1]], "1/3, 2/3, 2/3");
+    refuses(
+        &["--merge", "/dev/null"],
+        "is not a file that `--json` wrote",
+    );
+}
+
+#[test]
+fn a_shard_that_is_none_is_refused() {
+    for shard in ["0/3", "4/3", "1", "1/0", "a/b"] {
+        refuses_in_clap(&["set-once", "--shard", shard]);
+    }
+}
+
+#[test]
+fn only_the_program_that_is_asked_for_is_run() {
+    let program = "send/recv.cancel";
+    let json = results(&["oneshot", "--program", program, "--engine", "fibers"], 0);
+    let runs = json["results"].as_array().expect("a list");
+    assert_eq!(runs.len(), 3, "{json}");
+    for run in runs {
+        assert_eq!(run["programs"], 1, "{run}");
+        let bound = run["bound"].as_str().expect("text");
+        assert!(bound.starts_with("the program send/recv.cancel"), "{bound}");
+    }
+    refuses(&["oneshot", "--program", "send/send"], "`send/send`");
+}
+
+#[test]
+fn bounds_can_be_chosen() {
+    let bounds = |arguments: &[&str]| {
+        let json = results(
+            &[&["mutex", "--engine", "sequential"], arguments].concat(),
+            0,
+        );
+        let runs = json["results"].as_array().expect("a list").clone();
+        let bounds = runs
+            .iter()
+            .map(|run| run["bound"].as_str().unwrap().to_owned());
+        bounds.collect::<Vec<_>>()
+    };
+    let chosen = bounds(&["--participants", "3", "--operations", "1", "--no-panics"]);
+    assert!(!chosen.is_empty());
+    for bound in chosen {
+        assert!(
+            bound.starts_with("3x1") && bound.contains("no panics"),
+            "{bound}"
+        );
+    }
+    // A oneshot has two halves.
+    refuses(&["oneshot", "--participants", "3"], "3 participants");
+}
+
+#[test]
+fn colours_are_where_they_are_asked_for() {
+    let red = "\u{1b}[";
+    let of = |when: &str| verify(&["oneshot/no-wake", "--color", when]).stdout;
+    assert!(of("always").contains(red));
+    assert!(!of("never").contains(red));
+    // The output is no terminal.
+    assert!(!of("auto").contains(red));
+}
+
+#[test]
+fn results_are_written_for_ci_servers_and_browsers() {
+    let (junit, html) = (Scratch::new("junit.xml"), Scratch::new("page.html"));
+    let ran = verify(&[
+        "set-once",
+        "oneshot/no-wake",
+        "--engine",
+        "sequential",
+        "--junit",
+        junit.path(),
+        "--html",
+        html.path(),
+    ]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let junit = std::fs::read_to_string(junit.path()).expect("it was written");
+    for part in [
+        "<testsuites",
+        "name=\"set-once\"",
+        "oneshot/no-wake",
+        "failures=\"0\"",
+    ] {
+        assert!(junit.contains(part), "no {part} in {junit}");
+    }
+    let html = std::fs::read_to_string(html.path()).expect("it was written");
+    for part in ["<!DOCTYPE html>", "set-once", "<svg", "--replay"] {
+        assert!(html.contains(part), "no {part} in the page");
+    }
 }

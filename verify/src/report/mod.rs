@@ -1,6 +1,9 @@
 //! Reports: how much a run covered, and what it found.
 
+pub(crate) mod page;
+mod swimlane;
 pub(crate) mod table;
+pub(crate) mod trace;
 
 use std::fmt;
 use std::time::Duration;
@@ -8,6 +11,7 @@ use std::time::Duration;
 use indicatif::HumanCount;
 use serde::{Deserialize, Serialize};
 
+use crate::report::trace::Trace;
 use crate::subject::verdict::{Class, Verdict};
 
 /// A program that failed, and how.
@@ -25,10 +29,24 @@ pub struct Counterexample {
     pub token: String,
     /// The execution as a table.
     pub table: String,
+    /// The execution in lanes, for pages.
+    #[serde(default)]
+    pub(crate) trace: Trace,
+}
+
+/// How many programs of a run have an operation in a polling mode.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Coverage {
+    /// The name of the operation.
+    pub(crate) operation: String,
+    /// The name of the polling mode.
+    pub(crate) polling: String,
+    /// The number of programs.
+    pub(crate) programs: u64,
 }
 
 /// What one engine found on one subject.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// The subject.
     pub subject: String,
@@ -44,11 +62,13 @@ pub struct Report {
     pub programs: u64,
     /// How many executions they took.
     pub executions: u64,
+    /// How often each operation was run in each polling mode.
+    pub(crate) coverage: Vec<Coverage>,
     /// The smallest program that failed. [`check`](crate::check) and its siblings
     /// report the smallest of each class.
     pub failures: Vec<Counterexample>,
     /// The time it took, added up over all workers.
-    #[serde(serialize_with = "seconds")]
+    #[serde(with = "seconds")]
     pub seconds: Duration,
 }
 
@@ -76,6 +96,11 @@ impl Report {
             self.seconds.as_secs_f64(),
         )
     }
+}
+
+impl Counterexample {
+    /// What marks the event of a table after which a wake-up is missing.
+    pub(crate) const MARK: &'static str = "<-- no wake of";
 }
 
 /// Formats the sentence, the program and the table.
@@ -109,7 +134,7 @@ impl fmt::Display for Report {
 }
 
 /// The result of a specimen.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SpecimenReport {
     /// The name of the specimen.
     pub(crate) name: String,
@@ -122,7 +147,7 @@ pub(crate) struct SpecimenReport {
     /// The number of executions.
     pub(crate) executions: u64,
     /// The time it took, added up over all workers.
-    #[serde(serialize_with = "seconds")]
+    #[serde(with = "seconds")]
     pub(crate) seconds: Duration,
     /// The failure in which it was caught.
     pub(crate) counterexample: Option<Counterexample>,
@@ -134,8 +159,27 @@ impl SpecimenReport {
     pub(crate) fn as_expected(&self) -> bool {
         self.expected == self.found && self.executions > 0
     }
+
+    /// Says what was expected and what was found.
+    pub(crate) fn judgement(&self) -> String {
+        let class = |class: Option<Class>| class.map_or("nothing".to_owned(), |it| it.to_string());
+        let (expected, found) = (class(self.expected), class(self.found));
+        format!("expected {expected}, found {found}")
+    }
 }
 
-fn seconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64((time.as_secs_f64() * 1000.0).round() / 1000.0)
+/// A time as a number of seconds, to the millisecond.
+mod seconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_f64((time.as_secs_f64() * 1000.0).round() / 1000.0)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        let seconds = f64::deserialize(from)?;
+        Duration::try_from_secs_f64(seconds).map_err(serde::de::Error::custom)
+    }
 }

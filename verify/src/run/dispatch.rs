@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::report::{Counterexample, Report};
+use crate::report::{Counterexample, Coverage, Report};
 use crate::run::watch::{self, Watch};
 use crate::subject::plan::{Engine, Mode};
 use crate::subject::verdict::Verdict;
@@ -35,6 +35,12 @@ pub(crate) trait Work: Send + Sync {
 
     /// Runs a program.
     fn run_one(&self, program: usize) -> BatchResult;
+
+    /// Returns how often the operations of the first programs are in each polling mode.
+    fn coverage(&self, programs: usize) -> Vec<Coverage> {
+        let _ = programs;
+        Vec::new()
+    }
 
     /// Returns `true` if programs are run after one that has failed, to report the
     /// smallest program for each class of failure.
@@ -311,11 +317,13 @@ impl State<'_> {
     /// Announces the runs that have ended since the last call.
     fn end_runs(&mut self) {
         while let Some(progress) = self.runs.get_mut(self.ended)
-            && let Some(report) = &progress.report
+            && let Some(report) = &mut progress.report
             && progress.outstanding == 0
             && progress.dispatched >= progress.end
         {
-            progress.work = None;
+            if let Some(work) = progress.work.take() {
+                report.coverage = work.coverage(progress.end);
+            }
             (self.notify)(Event::Ended(self.ended, report));
             self.ended += 1;
         }

@@ -96,7 +96,7 @@ impl fmt::Display for Surface {
 impl SubjectEntry {
     /// Creates the entry of a subject that is generic over its backend.
     pub(crate) fn new(
-        name: &'static str,
+        name: &str,
         about: &'static str,
         subject: impl GenericSubject,
         surface: Surface,
@@ -106,7 +106,7 @@ impl SubjectEntry {
 
     /// Creates an entry of anything that can be run.
     pub(crate) fn of(
-        name: &'static str,
+        name: &str,
         about: &'static str,
         entry: Box<dyn Entry>,
         surface: Surface,
@@ -152,21 +152,34 @@ impl SpecimenEntry {
         faults: [(&'static str, F, Option<Class>); N],
         specimen: fn(F) -> S,
     ) -> Vec<Self> {
-        let entry = |(name, fault, expected): (&str, F, Option<Class>)| Self {
+        let entry = |(name, fault, expected): (&str, F, Option<Class>)| {
+            let name = format!("{subject}/{name}");
+            Self::new(name, Generic(specimen(fault)), expected, total)
+        };
+        faults.into_iter().map(entry).collect()
+    }
+
+    /// Creates a specimen, which programs of at most `total` operations must catch.
+    pub(crate) fn new(
+        name: String,
+        entry: impl Entry + 'static,
+        expected: Option<Class>,
+        total: usize,
+    ) -> Self {
+        Self {
             named: SubjectEntry {
-                name: format!("{subject}/{name}"),
+                name,
                 about: match expected {
                     Some(_) => "broken on purpose: must be caught",
                     None => "correct but uncommon: must pass",
                 },
-                entry: Box::new(Generic(specimen(fault))),
+                entry: Box::new(entry),
                 surface: Surface::Other("a specimen has the operations that its fault needs"),
                 group: None,
             },
             expected,
             total,
-        };
-        faults.into_iter().map(entry).collect()
+        }
     }
 
     /// Returns the mode in which it is run. A race of accesses to memory is found only

@@ -12,29 +12,43 @@ pub(crate) mod process;
 pub(crate) mod token;
 pub(crate) mod watch;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use reveille::backend::{Loom, LoomWord, Native, Observed};
+use serde::{Deserialize, Serialize};
 
 use crate::engine::{self, Explored, Failure, Job, Limits};
 use crate::execution::{Probe, Unwatched};
 use crate::judge::erased::{AnySubject, erase};
 use crate::program::Program;
 use crate::report::table;
-use crate::report::{Counterexample, Report};
+use crate::report::trace::Trace;
+use crate::report::{Counterexample, Coverage, Report};
 use crate::run::dispatch::{BatchResult, Event, Thread, Work};
 use crate::run::token::Token;
-use crate::subject::GenericSubject;
 use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::validate::validate;
 use crate::subject::verdict::Class;
+use crate::subject::{GenericSubject, Subject};
 
 /// A subject that can be run by name, under every engine.
 pub(crate) trait Entry: Send + Sync {
-    /// Prepares the programs of a plan.
-    fn prepare(&self, name: &str, mode: Mode, plan: &Plan) -> Box<dyn Work>;
+    /// Prepares the programs of a plan, or some of them.
+    fn prepare(&self, name: &str, mode: Mode, plan: &Plan, selection: &Selection) -> Box<dyn Work>;
+
+    /// Returns `true` if this text is a program of the subject.
+    fn has_program(&self, text: &str) -> bool {
+        let _ = text;
+        false
+    }
+
+    /// Returns `true` if programs of the subject can have this many participants.
+    fn takes(&self, participants: usize) -> bool {
+        let _ = participants;
+        true
+    }
 
     /// Returns the plans of a mode in a profile. There are none if the mode does not
     /// apply.
@@ -56,8 +70,18 @@ pub(crate) trait Entry: Send + Sync {
 pub(crate) struct Generic<F>(pub(crate) F);
 
 impl<F: GenericSubject> Entry for Generic<F> {
-    fn prepare(&self, name: &str, mode: Mode, plan: &Plan) -> Box<dyn Work> {
-        Box::new(Programs::of(&self.0, name, mode, plan))
+    fn prepare(&self, name: &str, mode: Mode, plan: &Plan, selection: &Selection) -> Box<dyn Work> {
+        Box::new(Programs::of(&self.0, name, mode, plan, selection))
+    }
+
+    fn has_program(&self, text: &str) -> bool {
+        let participants = text.split('/').count();
+        let subject = over_backend(&self.0, Mode::Steps, participants);
+        Program::parse(text, subject.roles()).is_some()
+    }
+
+    fn takes(&self, participants: usize) -> bool {
+        self.0.on::<Native>().roles(participants).len() == participants
     }
 
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
@@ -86,7 +110,10 @@ impl<F: GenericSubject> Entry for Generic<F> {
 /// failure.
 #[cfg(test)]
 pub(crate) fn run<F: GenericSubject>(subject: &F, name: &str, mode: Mode, plan: &Plan) -> Report {
-    run_programs(mode, &|| Programs::of(subject, name, mode, plan))
+    let everything = Selection::default();
+    run_programs(mode, &|| {
+        Programs::of(subject, name, mode, plan, &everything)
+    })
 }
 
 /// Runs one mode over a generic subject, on threads of this process. For each class of
@@ -100,9 +127,12 @@ pub(crate) fn run_each_class<F: GenericSubject>(
     if let Err(sentence) = validate(&subject.on::<Native>(), plan.bound.participants) {
         panic!("{name}: {sentence}");
     }
-    run_programs(mode, &|| Programs {
-        told: Some(Mutex::default()),
-        ..Programs::of(subject, name, mode, plan)
+    let selection = Selection {
+        each_class: true,
+        ..Selection::default()
+    };
+    run_programs(mode, &|| {
+        Programs::of(subject, name, mode, plan, &selection)
     })
 }
 
@@ -181,6 +211,39 @@ fn explore(mode: Mode, job: &Arc<Job>, limits: Limits) -> Explored {
     }
 }
 
+/// Which programs of a plan are run, and how far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Selection {
+    /// The only program that is run, as text, in place of those of the plan.
+    pub(crate) program: Option<String>,
+    /// The part of the programs that is run.
+    pub(crate) shard: Shard,
+    /// Whether programs are run after one that has failed, to report the smallest for
+    /// each class of failure.
+    pub(crate) each_class: bool,
+}
+
+/// A part of the programs of a run: every `of`th, beginning with number `index`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Shard {
+    pub(crate) index: usize,
+    pub(crate) of: usize,
+}
+
+impl Default for Shard {
+    /// The only part.
+    fn default() -> Self {
+        Self { index: 0, of: 1 }
+    }
+}
+
+impl Shard {
+    /// Returns `true` if the program of this place belongs to the part.
+    pub(crate) fn has(self, place: usize) -> bool {
+        place % self.of == self.index
+    }
+}
+
 /// The programs of a plan over a subject.
 struct Programs {
     /// The classes that have been reported, each with the smallest program, if a
@@ -191,24 +254,48 @@ struct Programs {
     mode: Mode,
     plan: Plan,
     programs: Vec<Program>,
+    shard: Shard,
+    /// Whether the programs are not those of the plan, but one that was asked for.
+    chosen: bool,
 }
 
 impl Programs {
-    fn of<F: GenericSubject>(subject: &F, name: &str, mode: Mode, plan: &Plan) -> Self {
-        let participants = plan.bound.participants;
-        let subject = over_backend(subject, mode, participants);
-        let programs = match plan.drawn {
-            None => Program::enumerate(&*subject, plan.bound),
-            Some(number) => draw(&*subject, plan, number),
+    fn of<F: GenericSubject>(
+        subject: &F,
+        name: &str,
+        mode: Mode,
+        plan: &Plan,
+        selection: &Selection,
+    ) -> Self {
+        let participants = match &selection.program {
+            Some(program) => program.split('/').count(),
+            None => plan.bound.participants,
         };
+        let subject = over_backend(subject, mode, participants);
+        let mut programs = match (&selection.program, plan.drawn) {
+            (Some(program), _) => Program::parse(program, subject.roles())
+                .into_iter()
+                .collect(),
+            (None, None) => Program::enumerate(&*subject, plan.bound),
+            (None, Some(number)) => draw(&*subject, plan, number),
+        };
+        let mut place = 0..;
+        programs.retain(|_| place.next().is_some_and(|place| selection.shard.has(place)));
         Self {
-            told: None,
+            told: selection.each_class.then(Mutex::default),
             subject,
             name: name.to_owned(),
             mode,
             plan: *plan,
             programs,
+            shard: selection.shard,
+            chosen: selection.program.is_some(),
         }
+    }
+
+    /// Returns the place of a program among those of all shards.
+    fn place(&self, index: usize) -> u64 {
+        (index * self.shard.of + self.shard.index) as u64
     }
 }
 
@@ -219,9 +306,13 @@ impl Work for Programs {
             engine: self.mode.engine().name().to_owned(),
             mode: self.mode.name().to_owned(),
             verdict: self.mode.best(),
-            bound: self.plan.text(),
+            bound: match self.chosen {
+                true => self.plan.text_of(&format!("the program {}", self.text(0))),
+                false => self.plan.text(),
+            },
             programs: 0,
             executions: 0,
+            coverage: Vec::new(),
             failures: Vec::new(),
             seconds: Duration::ZERO,
         }
@@ -238,7 +329,7 @@ impl Work for Programs {
     /// Explores a program. If it fails, the smallest failing program is reported.
     fn run_one(&self, index: usize) -> BatchResult {
         let Self { subject, mode, .. } = self;
-        let limits = limits(&self.plan, index as u64);
+        let limits = limits(&self.plan, self.place(index));
         let program = self.programs[index].clone();
         let job = Job::new(subject.clone(), program.clone(), mode.order(), None);
         let explored = explore(*mode, &job, limits);
@@ -272,6 +363,29 @@ impl Work for Programs {
 
     fn each_class(&self) -> bool {
         self.told.is_some()
+    }
+
+    fn coverage(&self, programs: usize) -> Vec<Coverage> {
+        let roles = self.subject.roles();
+        let mut counts = BTreeMap::new();
+        for program in &self.programs[..programs] {
+            let lines = program.participants.iter().zip(roles);
+            let steps: BTreeSet<_> = lines
+                .flat_map(|(line, role)| line.iter().map(|step| (role.ops[step.op].name, *step)))
+                .map(|(operation, step)| (operation, step.polling))
+                .collect();
+            for (operation, polling) in steps {
+                *counts.entry((operation, polling.name())).or_insert(0) += 1;
+            }
+        }
+        let counts = counts.into_iter();
+        counts
+            .map(|((operation, polling), programs)| Coverage {
+                operation: operation.to_owned(),
+                polling: polling.to_owned(),
+                programs,
+            })
+            .collect()
     }
 }
 
@@ -378,13 +492,16 @@ impl Failing<'_> {
         let traced = Some(self.failure.execution);
         let job = self.job(self.program.clone(), traced);
         let again = explore(self.mode, &job, self.limits).failure;
-        let (table, repeats) = match &again {
+        let class = self.failure.violation.class;
+        let (trace, repeats) = match &again {
             Some(again) => (
-                table::draw(&again.trace, &names, &|bits| self.subject.describe(bits)),
+                Trace::new(&again.trace, &names, class, &|bits| {
+                    self.subject.describe(bits)
+                }),
                 again.violation == self.failure.violation
                     && again.execution == self.failure.execution,
             ),
-            None => (String::new(), false),
+            None => (Trace::default(), false),
         };
         let mut sentence = table::name(&self.failure.violation.sentence, &names);
         if !repeats {
@@ -396,12 +513,13 @@ impl Failing<'_> {
             };
         }
         Counterexample {
-            class: self.failure.violation.class,
+            class,
             sentence,
             program: text,
             execution: self.failure.execution,
             token: token.to_string(),
-            table,
+            table: table::draw(&trace),
+            trace,
         }
     }
 

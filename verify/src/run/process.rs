@@ -13,6 +13,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use crate::report::Counterexample;
+use crate::report::trace::Trace;
 use crate::run::dispatch::{Batch, BatchResult, Prepare, Work, Worker};
 use crate::subject::verdict::Class;
 
@@ -132,6 +133,7 @@ fn died(work: &dyn Work, program: usize, how: String) -> Counterexample {
         execution: 1,
         token: "none: the process died".to_owned(),
         table: String::new(),
+        trace: Trace::default(),
     }
 }
 

@@ -10,8 +10,10 @@ mod scenes;
 
 use std::time::Duration;
 
+use crate::report::trace::Trace;
 use crate::report::{Counterexample, Report};
 use crate::run::Entry;
+use crate::run::Selection;
 use crate::run::dispatch::{BatchResult, Work};
 use crate::run::entry::{SubjectEntry, Surface};
 use crate::run::token::Token;
@@ -36,11 +38,13 @@ pub(crate) struct Soak;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Entry for Soak {
-    fn prepare(&self, name: &str, mode: Mode, plan: &Plan) -> Box<dyn Work> {
+    fn prepare(&self, name: &str, mode: Mode, plan: &Plan, selection: &Selection) -> Box<dyn Work> {
+        let chosen = (0..ALL.len()).filter(|&scene| selection.shard.has(scene));
         Box::new(Scenes {
             name: name.to_owned(),
             mode,
             tasks: plan.executions,
+            chosen: chosen.collect(),
         })
     }
 
@@ -74,12 +78,14 @@ struct Scenes {
     name: String,
     mode: Mode,
     tasks: u64,
+    /// The scenes that are run, by their places among all.
+    chosen: Vec<usize>,
 }
 
 impl Scenes {
     /// Runs one scene to its end.
     fn play(&self, index: usize) -> Option<Counterexample> {
-        let (scene, play) = ALL[index];
+        let (scene, play) = ALL[self.chosen[index]];
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_time()
             .build();
@@ -103,6 +109,7 @@ impl Scenes {
             execution: 1,
             token: "none: the order of tasks is the runtime's".to_owned(),
             table: String::new(),
+            trace: Trace::default(),
         })
     }
 }
@@ -117,17 +124,18 @@ impl Work for Scenes {
             bound: format!("{} tasks each, dropped and timed out at random", self.tasks),
             programs: 0,
             executions: 0,
+            coverage: Vec::new(),
             failures: Vec::new(),
             seconds: Duration::ZERO,
         }
     }
 
     fn programs(&self) -> usize {
-        ALL.len()
+        self.chosen.len()
     }
 
     fn text(&self, scene: usize) -> String {
-        format!("{} tasks of {}", self.tasks, ALL[scene].0)
+        format!("{} tasks of {}", self.tasks, ALL[self.chosen[scene]].0)
     }
 
     fn run_one(&self, scene: usize) -> BatchResult {

@@ -330,7 +330,12 @@ impl Plan {
     /// Returns the bound in words.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut text = self.bound.to_string();
+        self.text_of(&self.bound.to_string())
+    }
+
+    /// Returns the limits on executions in words, behind those on programs.
+    pub(crate) fn text_of(&self, programs: &str) -> String {
+        let mut text = programs.to_owned();
         if let Some(preemptions) = self.preemptions {
             let s = if preemptions == 1 { "" } else { "s" };
             text += &format!(", {preemptions} preemption{s}");

@@ -4,6 +4,7 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use crate::report::trace::Trace;
 use crate::report::{Counterexample, Report};
 use crate::run::dispatch::{Batch, BatchResult, Event, Prepare, Thread, Work, Worker, dispatch};
 use crate::run::process::Process;
@@ -27,6 +28,7 @@ impl Work for Numbers<'static> {
             bound: String::new(),
             programs: 0,
             executions: 0,
+            coverage: Vec::new(),
             failures: Vec::new(),
             seconds: Duration::ZERO,
         }
@@ -50,6 +52,7 @@ impl Work for Numbers<'static> {
             execution: 1,
             token: String::new(),
             table: String::new(),
+            trace: Trace::default(),
         };
         BatchResult {
             programs: 1,

@@ -6,6 +6,7 @@ mod engines;
 mod enumeration;
 mod history;
 mod layers;
+mod pages;
 mod reduction;
 mod registry;
 mod reports;

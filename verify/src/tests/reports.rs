@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::report::trace::Trace;
 use crate::report::{Counterexample, Report, SpecimenReport};
 use crate::subject::verdict::{Class, Verdict};
 
@@ -14,6 +15,7 @@ fn report(programs: u64, executions: u64, failures: Vec<Counterexample>) -> Repo
         bound: "2x2".to_owned(),
         programs,
         executions,
+        coverage: Vec::new(),
         failures,
         seconds: Duration::from_millis(1_500),
     }
@@ -27,6 +29,7 @@ fn counterexample() -> Counterexample {
         execution: 7,
         token: "a:token".to_owned(),
         table: "a table".to_owned(),
+        trace: Trace::default(),
     }
 }
 

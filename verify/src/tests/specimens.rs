@@ -184,26 +184,24 @@ fn the_table_is_that_of_the_registry() {
 
 #[test]
 fn every_name_finds_what_it_names() {
-    let specimens = registry::specimens();
-    let subjects = registry::subjects();
+    let suite = registry::reveille();
+    let specimens = suite.specimens.iter().map(|specimen| &specimen.named);
     let names: Vec<_> = specimens
-        .iter()
-        .map(|specimen| &specimen.named)
-        .chain(&subjects)
+        .chain(&suite.subjects)
         .map(|named| named.name.as_str())
         .collect();
     let different: BTreeSet<_> = names.iter().collect();
     assert_eq!(different.len(), names.len());
     for name in names {
-        let found = registry::find(name).expect("it is in the registry");
+        let found = suite.find(name).expect("it is in the registry");
         assert_eq!(found.name, name);
         let divides = |c: char| c == ':' || c == '\'' || c.is_whitespace();
         assert!(!name.contains(divides), "`{name}` would divide a token");
     }
-    assert!(registry::find("oneshot/").is_none());
+    assert!(suite.find("oneshot/").is_none());
     // A group has a name of its own, and names what there is.
-    let timed = registry::group("time");
+    let timed = suite.group("time");
     assert!(timed.len() > 3, "{timed:?}");
-    assert!(registry::find("time").is_none());
-    assert!(timed.iter().all(|name| registry::find(name).is_some()));
+    assert!(suite.find("time").is_none());
+    assert!(timed.iter().all(|name| suite.find(name).is_some()));
 }
