@@ -231,8 +231,7 @@ impl<S: Subject> GenericSubject for Foreign<S> {
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
         match mode {
             Mode::Steps | Mode::Threads => {
-                let takes_three = self.0.roles(3).len() == 3;
-                let mut plans = default_plans(takes_three, mode, profile);
+                let mut plans = default_plans(&self.0, mode, profile);
                 plans
                     .iter_mut()
                     .for_each(|plan| plan.bound.blocking = false);

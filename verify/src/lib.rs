@@ -408,6 +408,7 @@ pub use model::report::{Failure, Kind, ModelReport};
 pub use model::{Model, explore_model, model, replay_model};
 pub use registry::Suite;
 pub use report::{Counterexample, Report};
+pub use subject::closures::{ClosureSpec, Closures, Number, Text, subject};
 pub use subject::plan::{Bound, Engine, Mode, Plan, Profile};
 pub use subject::role::{Operation, OperationKind, Role};
 pub use subject::spec::{Call, Spec, ValueId};

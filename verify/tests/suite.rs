@@ -3,12 +3,11 @@
 //! This target has no harness. Without the variable below it is the test: it starts
 //! itself again with it, as the command of the suite, and reads what that prints.
 
-use std::future::poll_fn;
 use std::process::{Command, ExitCode};
-use std::sync::{Arc, Mutex};
-use std::task::{Poll, Waker};
+use std::sync::Mutex;
+use std::task::{Context, Poll, Waker};
 
-use reveille_verify::{Call, Class, Operation, Role, Spec, Started, Subject, Suite, Value};
+use reveille_verify::{Class, Closures, Suite, subject};
 use serde_json::Value as Json;
 
 /// Set for the processes that are the command.
@@ -24,111 +23,51 @@ enum Version {
     Aborts,
 }
 
-#[derive(Default)]
-struct Event {
-    set: bool,
-    waiting: Vec<Waker>,
-}
+/// Whether it is set, and the waker of the task that waits.
+struct Event(Version, Mutex<(bool, Option<Waker>)>);
 
-#[derive(Clone, Debug)]
-enum Op {
-    Set,
-    Wait,
-}
-
-struct EventSpec;
-
-impl Spec for EventSpec {
-    type Op = Op;
-    type Ret = ();
-    type State = bool;
-
-    fn initial(&self) -> bool {
-        false
-    }
-
-    fn step(&self, &set: &bool, call: Call<'_, Op>) -> Vec<(bool, ())> {
-        match call.op {
-            Op::Set => vec![(true, ())],
-            Op::Wait if set => vec![(true, ())],
-            Op::Wait => vec![],
+impl Event {
+    fn set(&self) {
+        if self.0 == Version::Aborts {
+            std::process::abort();
         }
+        let mut inner = self.1.lock().unwrap();
+        inner.0 = true;
+        let waiting = inner.1.take();
+        drop(inner);
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    fn poll_wait(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let waker = cx.waker().clone();
+        let mut inner = self.1.lock().unwrap();
+        if inner.0 {
+            return Poll::Ready(());
+        }
+        let unused = match self.0 {
+            Version::FirstWaker if inner.1.is_some() => Some(waker),
+            _ => inner.1.replace(waker),
+        };
+        drop(inner);
+        drop(unused);
+        Poll::Pending
     }
 }
 
-impl Subject for Version {
-    type Op = Op;
-    type Ret = ();
-    type Spec = EventSpec;
-    type Actor = Arc<Mutex<Event>>;
-
-    fn spec(&self) -> EventSpec {
-        EventSpec
-    }
-
-    fn roles(&self, _: usize) -> Vec<Role<Op>> {
-        let set = vec![Operation::immediate("set", Op::Set)];
-        let wait = Operation::future("wait", Op::Wait).keeps_waker("until it is set");
-        vec![
-            Role {
-                name: "setter",
-                ops: set,
-                symmetry: 0,
-            },
-            Role {
-                name: "waiter",
-                ops: vec![wait],
-                symmetry: 1,
-            },
-        ]
-    }
-
-    fn actors(&self, participants: usize) -> Vec<Self::Actor> {
-        vec![Arc::default(); participants]
-    }
-
-    fn start<'a>(
-        &self,
-        event: &'a mut Self::Actor,
-        call: Call<'_, Op>,
-        _: &dyn Fn() -> Value,
-    ) -> Started<'a, ()> {
-        let version = *self;
-        match call.op {
-            Op::Set => {
-                if version == Self::Aborts {
-                    std::process::abort();
-                }
-                let mut event = event.lock().unwrap();
-                event.set = true;
-                let waiting = std::mem::take(&mut event.waiting);
-                drop(event);
-                waiting.into_iter().for_each(Waker::wake);
-                Started::Done(())
-            }
-            Op::Wait => Started::future(poll_fn(move |cx| {
-                let waker = cx.waker().clone();
-                let mut event = event.lock().unwrap();
-                if event.set {
-                    return Poll::Ready(());
-                }
-                let old = match version {
-                    Self::FirstWaker if !event.waiting.is_empty() => vec![waker],
-                    _ => std::mem::replace(&mut event.waiting, vec![waker]),
-                };
-                drop(event);
-                drop(old);
-                Poll::Pending
-            })),
-        }
-    }
+fn event(version: Version) -> Closures<Event, bool> {
+    subject(move || Event(version, Mutex::default()), false)
+        .role("setter")
+        .op("set", Event::set, |_| [(true, ())])
+        .role("waiter")
+        .poll("wait", Event::poll_wait, |&set| set.then_some((set, ())))
+        .keeps_waker("until it is set")
 }
 
 fn command() -> ExitCode {
     Suite::new("cargo test --test suite --")
-        .foreign("event", Version::Right)
-        .foreign("first-waker", Version::FirstWaker)
-        .foreign("aborts", Version::Aborts)
+        .foreign("event", event(Version::Right))
+        .foreign("first-waker", event(Version::FirstWaker))
+        .foreign("aborts", event(Version::Aborts))
         .main()
 }
 

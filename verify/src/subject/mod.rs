@@ -1,5 +1,6 @@
 //! Subjects: a primitive under test, and how its operations are started.
 
+pub(crate) mod closures;
 pub(crate) mod plan;
 pub(crate) mod role;
 pub(crate) mod spec;
@@ -18,7 +19,7 @@ use reveille::backend::{BlockingBackend, Native};
 use reveille::protocol::Bits;
 
 use crate::subject::plan::{Bound, Mode, Plan, Profile};
-use crate::subject::role::Role;
+use crate::subject::role::{OperationKind, Role};
 use crate::subject::spec::{Call, Spec};
 use crate::subject::step::Step;
 use crate::subject::value::Value;
@@ -124,15 +125,18 @@ pub trait GenericSubject: Send + Sync + 'static {
     /// the subject has [roles](Subject::roles) for three. A fault that needs more than
     /// these bounds is not found.
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
-        let takes_three = self.on::<Native>().roles(3).len() == 3;
-        default_plans(takes_three, mode, profile)
+        default_plans(&self.on::<Native>(), mode, profile)
     }
 }
 
 /// Returns the plans of a subject that declares none, for two participants and for
-/// three. Each is run without wakers that panic and then with them, so a failure that
-/// only these cause hides no other.
-pub(crate) fn default_plans(takes_three: bool, mode: Mode, profile: Profile) -> Vec<Plan> {
+/// three. If it has futures, each is run without wakers that panic and then with them,
+/// so a failure that only these cause hides no other.
+pub(crate) fn default_plans(subject: &impl Subject, mode: Mode, profile: Profile) -> Vec<Plan> {
+    let takes_three = subject.roles(3).len() == 3;
+    let roles = subject.roles(2);
+    let mut operations = roles.iter().flat_map(|role| &role.ops);
+    let has_futures = operations.any(|operation| operation.kind == OperationKind::Async);
     let of_three = takes_three.then(|| Plan::of_three(mode, profile));
     let plans = [Some(Plan::of(mode, profile)), of_three.flatten()];
     let mut all = Vec::new();
@@ -146,7 +150,7 @@ pub(crate) fn default_plans(takes_three: bool, mode: Mode, profile: Profile) -> 
             Plan { bound, ..plan }
         };
         all.push(with(false, false));
-        if plan.bound.panics && plan.bound.non_default > 0 {
+        if has_futures && plan.bound.panics && plan.bound.non_default > 0 {
             all.push(with(true, true));
         }
     }

@@ -8,13 +8,14 @@ use reveille::backend::Native;
 use super::numbers;
 use crate::judge::erased::{AnySubject, erase};
 use crate::program::Program;
+use crate::subject::closures::{Closures, subject};
 use crate::subject::plan::Bound;
 use crate::subject::plan::{Mode, Plan, Profile};
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec};
 use crate::subject::step::{Polling, Step};
 use crate::subject::value::Value;
-use crate::subject::{GenericSubject, Started, Subject};
+use crate::subject::{GenericSubject, Started, Subject, default_plans};
 use crate::subjects::{
     mutex::Mutexes, notify::Notifies, once_cell::OnceCells, oneshot::Oneshot, rwlock::RwLocks,
     state_lock::Lock,
@@ -374,4 +375,19 @@ fn what_follows_an_operation_that_may_have_failed_is_there() {
         ],
     );
     has(OnceCells, &["get,get_or_init/initialized,set"]);
+}
+
+/// Without a future there is no waker that could panic, so no run is of such programs
+/// only: it would be empty, and an empty run does not hold.
+#[test]
+fn a_subject_without_futures_has_no_run_of_panicking_wakers() {
+    let only_panics = |subject: Closures<(), ()>| {
+        let plans = default_plans(&subject, Mode::Steps, Profile::Quick);
+        assert!(!plans.is_empty());
+        plans.iter().any(|plan| plan.bound.only_panics)
+    };
+    let done = || subject(|| (), ()).op("done", |()| (), |()| [((), ())]);
+    assert!(!only_panics(done()));
+    let waits = done().future("waits", |_| async {}, |()| [((), ())]);
+    assert!(only_panics(waits));
 }
