@@ -134,11 +134,11 @@ impl<B: BlockingBackend> Blocking<B> {
     }
 
     /// Runs a call, or cancels it, with the call as the running task.
-    fn end(&self, call: Runnable<B>, end: impl Fn(Runnable<B>) -> Option<usize>) {
+    fn end(&self, call: Runnable<B>, end: impl Fn(Runnable<B>) -> Option<u32>) {
         let (mut call, mut completed) = (Some(call), None);
         self.within(|| {
             if let Some(call) = call.take() {
-                let _running = Running::enter(call.metadata());
+                let _running = Running::enter(call.id());
                 completed = end(call);
             }
         });
@@ -154,7 +154,7 @@ impl<B: BlockingBackend> Blocking<B> {
     pub(crate) fn spawn<T: Send + 'static>(
         self: &Arc<Self>,
         call: impl FnOnce() -> T + Send + 'static,
-        metadata: Metadata,
+        metadata: Metadata<()>,
     ) -> io::Result<Spawned<T, B>> {
         let scheduler = ToBlocking(self.clone());
         let (runnable, held, join) = task(async { call() }, scheduler, metadata);
@@ -223,7 +223,7 @@ impl<B: BlockingBackend> Blocking<B> {
         loop {
             match self.state.with(|section| section.state.next(&park)) {
                 Next::Call(call) => self.end(call, |call| match call.run() {
-                    RunResult::Completed(key) => Some(key),
+                    RunResult::Completed(completion) => Some(completion.key()),
                     RunResult::Pending | RunResult::Woken(_) => None,
                 }),
                 Next::End => return,
@@ -239,7 +239,7 @@ impl<B: BlockingBackend> Blocking<B> {
     }
 
     /// Removes a call that is done.
-    fn done(&self, key: usize) {
+    fn done(&self, key: u32) {
         drop(self.tasks.with(|section| section.state.remove(key)));
         self.threads.done();
     }
@@ -311,7 +311,7 @@ impl<B: BlockingBackend> Schedule<B> for ToBlocking<B> {
         let (mut task, mut completed) = (Some(task), None);
         self.0.within(|| {
             if let Some(task) = task.take() {
-                let _running = Running::enter(task.metadata());
+                let _running = Running::enter(task.id());
                 completed = task.cancel();
             }
         });
@@ -371,11 +371,11 @@ mod tests {
         (blocking, refuses)
     }
 
-    fn metadata() -> Metadata {
+    fn metadata() -> Metadata<()> {
         Metadata {
             id: 0,
             location: Location::caller(),
-            name: None,
+            name: (),
         }
     }
 
@@ -385,12 +385,11 @@ mod tests {
         ran: &Arc<AtomicUsize>,
     ) -> io::Result<Outcome<usize>> {
         let ran = ran.clone();
-        let Spawned { join, refused } =
+        let Spawned { mut join, refused } =
             blocking.spawn(move || ran.fetch_add(1, Ordering::SeqCst), metadata())?;
         assert!(refused.is_none());
-        let mut join = Some(join);
         Ok(block_on::<Native, _>(std::future::poll_fn(|cx| {
-            Join::poll(&mut join, cx)
+            join.poll(cx)
         })))
     }
 
@@ -449,13 +448,12 @@ mod tests {
         while blocking.state.with(|section| section.state.threads) == 0 {
             thread::yield_now();
         }
-        let Spawned { join, .. } = blocking
+        let Spawned { mut join, .. } = blocking
             .spawn(|| (), metadata())
             .expect("the call is queued");
         blocking.threads.start(Box::new(|| ())).unwrap_err();
         first.join().unwrap().expect_err("the system refuses");
-        let mut join = Some(join);
-        let outcome = block_on::<Native, _>(std::future::poll_fn(|cx| Join::poll(&mut join, cx)));
+        let outcome = block_on::<Native, _>(std::future::poll_fn(|cx| join.poll(cx)));
         assert!(matches!(outcome, Err(Failure::Cancelled)));
     }
 }

@@ -12,21 +12,15 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 thread_local! {
     static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
 }
 
-/// An executor, as the code that it runs finds it.
-#[derive(Clone)]
-pub(crate) enum Current {
-    /// An executor that stays on its thread.
-    Local(Rc<dyn Any>),
-    /// An executor that several threads share.
-    Shared(Arc<dyn Any + Send + Sync>),
-}
+/// An executor, as the code that it runs finds it. The handle stays on its thread, so that
+/// finding it costs no atomic operation, even if several threads share the executor.
+pub(crate) type Current = Rc<dyn Any>;
 
 /// An executor is the current one of this thread, until this is dropped.
 pub(crate) struct Entered {

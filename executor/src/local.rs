@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reveille::time::Timers;
@@ -112,7 +113,7 @@ impl LocalExecutor {
         F: Future + 'static,
         F::Output: 'static,
     {
-        self.single.spawn(None, future)
+        self.single.spawn((), future)
     }
 
     /// Spawns a task with a name, as [`spawn_local`](Self::spawn_local) does.
@@ -126,7 +127,7 @@ impl LocalExecutor {
         F: Future + 'static,
         F::Output: 'static,
     {
-        self.single.spawn(Some(name), future)
+        self.single.spawn(Arc::<str>::from(name), future)
     }
 
     /// Runs a function that may block, on a thread for such calls.

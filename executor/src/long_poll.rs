@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use reveille::backend::Native;
-use reveille::raw::{Metadata, RunResult, Runnable};
+use reveille::raw::{Completion, Metadata, RunResult, Runnable};
 
 use crate::catch_panic::catch_panic;
 use crate::task::coop::Budget;
@@ -50,13 +50,13 @@ impl LongPoll {
     /// Returns the number of the task.
     #[must_use]
     pub fn id(&self) -> Id {
-        Id::of(&self.metadata)
+        Id::of(self.metadata.id)
     }
 
     /// Returns the name of the task, if it was given one.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
-        self.metadata.name.as_ref().map(|name| &*name.0)
+        self.metadata.name.as_deref()
     }
 
     /// Returns the location where the task was spawned.
@@ -105,19 +105,33 @@ impl Polls {
         }
     }
 
+    /// Runs a task. Calls `complete` if its future is gone, as the running task, because
+    /// that can drop its output. Returns the runnable if the task was woken meanwhile.
     #[inline]
-    pub(crate) fn run(&self, runnable: Runnable<Native>) -> RunResult<Native> {
-        let _running = Running::enter(runnable.metadata());
+    pub(crate) fn run(
+        &self,
+        runnable: Runnable<Native>,
+        complete: impl FnOnce(Completion<Native>),
+    ) -> Option<Runnable<Native>> {
+        let _running = Running::enter(runnable.id());
         let _budget = Budget::enter();
-        match &self.report {
+        let ran = match &self.report {
             None => runnable.run(),
             Some((over, report)) => Self::run_timed(runnable, *over, report),
+        };
+        match ran {
+            RunResult::Pending => None,
+            RunResult::Woken(runnable) => Some(runnable),
+            RunResult::Completed(completion) => {
+                complete(completion);
+                None
+            }
         }
     }
 
     #[cold]
     fn run_timed(runnable: Runnable<Native>, over: Duration, report: &Report) -> RunResult<Native> {
-        let metadata = runnable.metadata().clone();
+        let metadata = runnable.metadata();
         let start = Instant::now();
         let ran = runnable.run();
         let duration = start.elapsed();

@@ -10,21 +10,25 @@ use reveille::raw::Owned;
 pub(crate) struct Registry<B: Backend = Native> {
     slots: Vec<Slot<B>>,
     /// The first free slot, or the number of slots if there is none.
-    free: usize,
+    free: u32,
 }
 
 #[derive(Debug)]
 enum Slot<B: Backend> {
     Taken(Owned<B>),
-    Free { next: usize },
+    Free { next: u32 },
 }
 
 impl<B: Backend> Registry<B> {
     /// Adds a task, and gives it its key.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there are 2^32 - 1 tasks.
     pub(crate) fn insert(&mut self, task: Owned<B>) {
         let key = self.free;
         task.set_key(key);
-        match self.slots.get_mut(key) {
+        match self.slots.get_mut(key as usize) {
             Some(slot) => {
                 if let Slot::Free { next } = *slot {
                     self.free = next;
@@ -33,14 +37,15 @@ impl<B: Backend> Registry<B> {
             }
             None => {
                 self.slots.push(Slot::Taken(task));
-                self.free = self.slots.len();
+                let more = self.free.checked_add(1);
+                self.free = more.expect("an executor has at most 2^32 - 1 tasks at a time");
             }
         }
     }
 
     /// Removes a task, which the caller has to drop.
-    pub(crate) fn remove(&mut self, key: usize) -> Option<Owned<B>> {
-        let slot = self.slots.get_mut(key)?;
+    pub(crate) fn remove(&mut self, key: u32) -> Option<Owned<B>> {
+        let slot = self.slots.get_mut(key as usize)?;
         if matches!(slot, Slot::Free { .. }) {
             return None;
         }
@@ -94,14 +99,14 @@ mod tests {
     fn slots_are_used_again() {
         let mut registry = Registry::default();
         let mut take_up = || {
-            let (_, held, _) = task(async {}, Nowhere, describe(None));
+            let (_, held, _) = task(async {}, Nowhere, describe(()));
             registry.insert(held);
         };
         take_up();
         take_up();
         for key in [0, 1, 1, 0] {
             drop(registry.remove(key).expect("the slot is taken"));
-            let (_, held, _) = task(async {}, Nowhere, describe(None));
+            let (_, held, _) = task(async {}, Nowhere, describe(()));
             registry.insert(held);
         }
         assert_eq!(registry.slots.len(), 2);

@@ -16,6 +16,7 @@ use std::fmt::{self, Write};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reveille::raw::Metadata;
@@ -96,7 +97,7 @@ impl Trace {
         let (seconds, nanos) = (at.as_secs(), at.subsec_nanos());
         let line = write!(self.lines, "{seconds}.{nanos:09} {what} {}", metadata.id);
         let named = match &metadata.name {
-            Some(name) => writeln!(self.lines, " {}", name.0),
+            Some(name) => writeln!(self.lines, " {name}"),
             None => writeln!(self.lines),
         };
         line.and(named).expect("writing to a string does not fail");
@@ -226,7 +227,7 @@ impl Simulation {
         F: Future + 'static,
         F::Output: 'static,
     {
-        self.single.spawn(None, future)
+        self.single.spawn((), future)
     }
 
     /// Spawns a task with a name, as [`spawn_local`](Self::spawn_local) does.
@@ -236,7 +237,7 @@ impl Simulation {
         F: Future + 'static,
         F::Output: 'static,
     {
-        self.single.spawn(Some(name), future)
+        self.single.spawn(Arc::<str>::from(name), future)
     }
 
     /// Runs a future to completion, and tasks meanwhile.
@@ -405,11 +406,15 @@ impl Order for Drawn {
         queue.swap_remove_back(drawn)
     }
 
-    fn spawned(&mut self, metadata: &mut Metadata, timers: &Timers) {
+    fn spawned(&mut self, metadata: &Metadata, timers: &Timers) -> u64 {
         let mut trace = self.trace.borrow_mut();
         trace.spawned += 1;
-        metadata.id = trace.spawned;
-        trace.line("spawn", metadata, timers);
+        let metadata = Metadata {
+            id: trace.spawned,
+            ..metadata.clone()
+        };
+        trace.line("spawn", &metadata, timers);
+        metadata.id
     }
 
     fn polled(&mut self, metadata: &Metadata, timers: &Timers) {

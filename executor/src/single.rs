@@ -35,12 +35,12 @@ use std::time::Duration;
 
 use reveille::backend::{Native, Park, StdPark};
 use reveille::protocol::{Bits, Section, StateLock};
-use reveille::raw::{Metadata, RunResult, Runnable, Schedule, local_task};
+use reveille::raw::{Metadata, Name, Runnable, Schedule, local_task};
 use reveille::time::{Driver, Timers};
 
 use crate::blocking::Blocking;
 use crate::catch_panic::catch_panic;
-use crate::context::{self, Current};
+use crate::context;
 use crate::long_poll::Polls;
 use crate::registry::Registry;
 use crate::task::coop::Budget;
@@ -70,9 +70,10 @@ pub(crate) trait Order: Debug {
     /// Removes the next item from the queue.
     fn next(&mut self, queue: &mut VecDeque<Item>) -> Option<Item>;
 
-    /// Sees, and may change, the metadata of a task that is being spawned.
-    fn spawned(&mut self, metadata: &mut Metadata, timers: &Timers) {
-        let _ = (metadata, timers);
+    /// Sees the metadata of a task that is being spawned. Returns the number of the task.
+    fn spawned(&mut self, metadata: &Metadata, timers: &Timers) -> u64 {
+        let _ = timers;
+        metadata.id
     }
 
     /// Sees a task that is about to be polled.
@@ -186,7 +187,7 @@ impl Single {
     }
 
     #[track_caller]
-    pub(crate) fn spawn<F>(&self, name: Option<&str>, future: F) -> JoinHandle<F::Output>
+    pub(crate) fn spawn<F>(&self, name: impl Name, future: F) -> JoinHandle<F::Output>
     where
         F: Future + 'static,
         F::Output: 'static,
@@ -194,7 +195,12 @@ impl Single {
         let mut metadata = describe(name);
         if self.ordered {
             let mut order = self.order.borrow_mut();
-            order.spawned(&mut metadata, self.timers());
+            let seen = Metadata {
+                id: metadata.id,
+                location: metadata.location,
+                name: metadata.name.get().cloned(),
+            };
+            metadata.id = order.spawned(&seen, self.timers());
         }
         let scheduler = ToSingle(self.shared.clone());
         let (runnable, held, join) = local_task(future, scheduler, metadata);
@@ -222,7 +228,7 @@ impl Single {
         if self.ended.get() {
             threads.blocking.close();
         }
-        JoinHandle::of_call(threads.blocking.spawn(call, describe(None)))
+        JoinHandle::of_call(threads.blocking.spawn(call, describe(())))
     }
 
     fn call_threads(&self) -> CallThreads {
@@ -290,7 +296,7 @@ impl Single {
         let before = RUNS.try_with(|runs| runs.replace(Some(self.clone())));
         OnThread {
             _timers: self.timers().enter(),
-            _current: context::enter(Current::Local(self.clone())),
+            _current: context::enter(self.clone()),
             before: before.ok().flatten(),
         }
     }
@@ -330,15 +336,14 @@ impl Single {
     fn run(&self, runnable: Runnable<Native>) {
         if self.ordered {
             let mut order = self.order.borrow_mut();
-            order.polled(runnable.metadata(), self.timers());
+            order.polled(&runnable.metadata(), self.timers());
         }
-        match self.polls.run(runnable) {
-            RunResult::Pending => {}
-            RunResult::Woken(runnable) => self.queue.borrow_mut().push_back(Item::Task(runnable)),
-            RunResult::Completed(key) => {
-                let done = self.tasks.borrow_mut().remove(key);
-                drop(done);
-            }
+        let woken = self.polls.run(runnable, |completion| {
+            let owned = self.tasks.borrow_mut().remove(completion.key());
+            completion.complete(owned);
+        });
+        if let Some(runnable) = woken {
+            self.queue.borrow_mut().push_back(Item::Task(runnable));
         }
     }
 

@@ -983,3 +983,13 @@ fn a_budget_is_given_back_where_a_poll_came_to_nothing() {
         Poll::Ready(())
     }));
 }
+
+#[test]
+fn a_handle_is_one_pointer_and_has_the_number_of_its_task_after_it_was_ready() {
+    assert_eq!(size_of::<task::JoinHandle<[u64; 8]>>(), size_of::<usize>());
+    let executor = LocalExecutor::new();
+    let mut handle = executor.spawn_named("seven", async { (task::id(), 7) });
+    let (id, seven) = executor.block_on(&mut handle).unwrap();
+    assert_eq!((handle.id(), handle.name(), seven), (id, Some("seven"), 7));
+    assert!(handle.is_finished());
+}

@@ -96,7 +96,7 @@ fn bounded_to_2_preemptions_a_wake_that_finds_its_task_scheduled_publishes() {
         let metadata = Metadata {
             id: 0,
             location: Location::caller(),
-            name: None,
+            name: (),
         };
         let (runnable, held, join) = task(future, ToSlot(slot.clone()), metadata);
         assert!(matches!(runnable.run(), RunResult::Pending));

@@ -19,20 +19,21 @@ mod workers;
 use std::fmt;
 use std::future::Future;
 use std::num::NonZero;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use reveille::backend::Native;
-use reveille::raw::{RunResult, task};
+use reveille::raw::{Name, task};
 use reveille::time::Timers;
 
 use self::driver::Driving;
 use self::workers::{Alarm, Worker, Workers};
 use crate::Executor;
 use crate::blocking::Blocking;
-use crate::context::{self, Current};
+use crate::context;
 use crate::long_poll::{LongPoll, Polls};
 use crate::single::{KEEP_ALIVE, MAX_BLOCKING};
 use crate::task::{JoinHandle, cancel_refused, describe};
@@ -169,7 +170,7 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.handle.spawn_as(Some(name), future)
+        self.handle.spawn_as(Arc::<str>::from(name), future)
     }
 
     /// Runs a function that may block. See [`Handle::spawn_blocking`].
@@ -289,15 +290,8 @@ impl Handle {
     /// ```
     #[must_use]
     pub fn try_current() -> Option<Self> {
-        context::current().and_then(Self::of)
-    }
-
-    /// Returns the handle of the pool that this executor is, if it is one.
-    pub(crate) fn of(current: Current) -> Option<Self> {
-        match current {
-            Current::Shared(shared) => shared.downcast().ok().map(Self),
-            Current::Local(_) => None,
-        }
+        let found = context::current()?.downcast::<Self>().ok()?;
+        Some((*found).clone())
     }
 
     /// Spawns a task. It begins on the first worker that is free.
@@ -321,11 +315,11 @@ impl Handle {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.spawn_as(None, future)
+        self.spawn_as((), future)
     }
 
     #[track_caller]
-    fn spawn_as<F>(&self, name: Option<&str>, future: F) -> JoinHandle<F::Output>
+    fn spawn_as<F>(&self, name: impl Name, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -364,7 +358,7 @@ impl Handle {
         &self,
         call: impl FnOnce() -> T + Send + 'static,
     ) -> JoinHandle<T> {
-        JoinHandle::of_call(self.0.blocking.spawn(call, describe(None)))
+        JoinHandle::of_call(self.0.blocking.spawn(call, describe(())))
     }
 
     /// Returns whether the pool has been shut down. If so, a task that is spawned is
@@ -401,7 +395,7 @@ impl Handle {
 
     /// Makes the pool the current executor of this thread.
     fn enter(&self) -> context::Entered {
-        context::enter(Current::Shared(self.0.clone()))
+        context::enter(Rc::new(self.clone()))
     }
 
     /// Calls a function with the pool as the current executor.
@@ -421,10 +415,9 @@ impl Handle {
         let _timers = timers.enter();
         let mut worker = Worker::new(workers.clone(), driving, index);
         while let Some(runnable) = worker.next() {
-            match polls.run(runnable) {
-                RunResult::Pending => {}
-                RunResult::Woken(runnable) => worker.again(runnable),
-                RunResult::Completed(key) => workers.done(key),
+            let woken = polls.run(runnable, |completion| workers.complete(completion));
+            if let Some(runnable) = woken {
+                worker.again(runnable);
             }
         }
     }

@@ -22,6 +22,7 @@ use shuttle::scheduler::RandomScheduler;
 use super::driver::{Drive, Driving};
 use super::workers::{Alarm, Worker, Workers};
 use crate::blocking::{Blocking, Spawned, Threads};
+use crate::registry::Registry;
 
 /// Explores a model: a backend, with threads of its own.
 trait Checker: BlockingBackend {
@@ -158,11 +159,11 @@ fn explore_within<C: Checker, T: Ord + Send + 'static>(
     (executions, seen)
 }
 
-fn metadata() -> Metadata {
+fn metadata() -> Metadata<()> {
     Metadata {
         id: 0,
         location: std::panic::Location::caller(),
-        name: None,
+        name: (),
     }
 }
 
@@ -188,9 +189,8 @@ impl Drop for Counted {
     }
 }
 
-fn join<C: Checker, T: Send + 'static>(end: Join<T, C>) -> Outcome<T> {
-    let mut end = Some(end);
-    block_on::<C, _>(poll_fn(|cx| Join::poll(&mut end, cx)))
+fn join<C: Checker, T: Send + 'static>(mut end: Join<T, C>) -> Outcome<T> {
+    block_on::<C, _>(poll_fn(|cx| end.poll(cx)))
 }
 
 /// A queue with room for one runnable, which a runner waits for.
@@ -355,14 +355,64 @@ fn a_join_end_that_leaves_beside_the_completion_leaves_nothing<C: Checker>() {
         let slot = Slot::<C>::new();
         let (runnable, held, end) = task(async { output }, ToSlot(slot), metadata());
         let running = C::spawn(move || drop(runnable.run()));
-        let mut end = Some(end);
-        let polled = Join::poll(&mut end, &mut Context::from_waker(Waker::noop())).is_ready();
+        let mut end = end;
+        let polled = end.poll(&mut Context::from_waker(Waker::noop())).is_ready();
         drop(end);
         running();
         drop(held);
         (polled, drops.count())
     });
     assert_eq!(seen, BTreeSet::from([(false, 1), (true, 1)]));
+}
+
+/// A scheduler whose drop shows that the memory of its task has been freed.
+struct Freed(#[allow(dead_code, reason = "its drop is counted")] Counted);
+
+impl<C: Checker> Schedule<C> for Freed {
+    fn schedule(&self, _: Runnable<C>) {
+        unreachable!("nothing wakes the task");
+    }
+}
+
+/// A task completes while its executor ends, which cancels the tasks that it still has.
+/// The join handle takes the outcome later, or leaves meanwhile. The memory is freed once, whichever of them
+/// releases the reference of the executor.
+fn a_completion_beside_the_end_frees_the_task_once<C: Checker>() {
+    for leaves in [false, true] {
+        let (executions, seen) = explore::<C, _>(move || {
+            let freed = Drops::default();
+            let (runnable, owned, end) = task(async { 7 }, Freed(freed.counted()), metadata());
+            let registry = StateLock::<Registry<C>, C>::new_in(Bits::EMPTY, Registry::default());
+            registry.with(|section| section.state.insert(owned));
+            let registry = Arc::new(registry);
+            let (stays, leaving) = match leaves {
+                true => (None, Some(end)),
+                false => (Some(end), None),
+            };
+            let ending = C::spawn({
+                let registry = registry.clone();
+                move || {
+                    if let Some(owned) = registry.with(|section| section.state.pop()) {
+                        owned.cancel();
+                    }
+                    drop(leaving);
+                }
+            });
+            if let RunResult::Completed(completion) = runnable.run() {
+                let key = completion.key();
+                let owned = registry.with(|section| section.state.remove(key));
+                completion.complete(owned);
+            }
+            ending();
+            (stays.and_then(|end| join(end).ok()), freed.count())
+        });
+        assert!(executions > 10);
+        let ends: &[_] = match leaves {
+            true => &[(None, 1)],
+            false => &[(None, 1), (Some(7), 1)],
+        };
+        assert_eq!(seen, ends.iter().copied().collect());
+    }
 }
 
 /// EX-07: a detached task waits, and loses its last waker.
@@ -422,7 +472,7 @@ fn work<C: Checker>(workers: &Arc<Workers<C>>, driving: Arc<Driving<C>>, index: 
         match runnable.run() {
             RunResult::Pending => {}
             RunResult::Woken(runnable) => worker.again(runnable),
-            RunResult::Completed(key) => workers.done(key),
+            RunResult::Completed(completion) => workers.complete(completion),
         }
     }
 }
@@ -1001,6 +1051,7 @@ models!(
     a_cancellation_beside_a_poll_leaves_no_future_behind,
     a_join_beside_the_completion_gets_the_output,
     a_join_end_that_leaves_beside_the_completion_leaves_nothing,
+    a_completion_beside_the_end_frees_the_task_once,
     an_orphan_is_dropped_by_its_executor,
     a_worker_that_goes_to_sleep_does_not_miss_a_spawn,
     a_worker_that_goes_to_sleep_does_not_miss_what_it_can_steal,

@@ -39,7 +39,7 @@ use std::task::Wake;
 
 use reveille::backend::{BlockingBackend, Park};
 use reveille::protocol::{Bits, StateLock};
-use reveille::raw::{Owned, Runnable, Schedule};
+use reveille::raw::{Completion, Owned, Runnable, Schedule};
 
 use super::driver::Driving;
 use crate::context;
@@ -185,9 +185,11 @@ impl<B: BlockingBackend> Workers<B> {
         Ok(())
     }
 
-    /// Removes a task that has finished.
-    pub(crate) fn done(&self, key: usize) {
-        drop(self.tasks.with(|section| section.state.remove(key)));
+    /// Removes a task whose future is gone, and completes it.
+    pub(crate) fn complete(&self, completion: Completion<B>) {
+        let key = completion.key();
+        let owned = self.tasks.with(|section| section.state.remove(key));
+        completion.complete(owned);
     }
 
     fn schedule(&self, runnable: Runnable<B>) {

@@ -60,7 +60,7 @@ impl JoinError {
     /// ```
     #[must_use]
     pub fn cancelled() -> Self {
-        Self::new(Id::of(&describe(None)), Failure::Cancelled)
+        Self::new(Id::of(describe(()).id), Failure::Cancelled)
     }
 
     /// Returns the number of the task.

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use reveille::backend::Native;
-use reveille::raw::{Abort, Join, Metadata};
+use reveille::raw::{Abort, Join};
 
 use super::id::{Running, cancel_refused};
 use super::{Id, JoinError};
@@ -41,17 +41,18 @@ use crate::blocking::Spawned;
 /// assert_eq!(Threads.block_on(handle).unwrap(), 7);
 /// ```
 pub struct JoinHandle<T> {
-    /// `None` once the handle was ready.
+    /// `None` only while the handle is dropped.
     join: Option<Join<T, Native>>,
-    metadata: Metadata,
 }
 
 impl<T> JoinHandle<T> {
     pub(crate) fn new(join: Join<T, Native>) -> Self {
-        Self {
-            metadata: join.metadata().clone(),
-            join: Some(join),
-        }
+        Self { join: Some(join) }
+    }
+
+    #[inline]
+    fn join(&self) -> &Join<T, Native> {
+        self.join.as_ref().expect("the handle is not dropped")
     }
 
     /// Creates the handle of a call that may block.
@@ -94,9 +95,7 @@ impl<T> JoinHandle<T> {
     /// assert!(executor.block_on(task).unwrap_err().is_cancelled());
     /// ```
     pub fn abort(&self) {
-        if let Some(join) = &self.join {
-            join.abort();
-        }
+        self.join().abort();
     }
 
     /// Returns a handle that can only abort the task. It may outlive this handle.
@@ -115,8 +114,7 @@ impl<T> JoinHandle<T> {
     #[must_use]
     pub fn abort_handle(&self) -> AbortHandle {
         AbortHandle {
-            abort: self.join.as_ref().map(Join::abort_handle),
-            metadata: self.metadata.clone(),
+            abort: self.join().abort_handle(),
         }
     }
 
@@ -134,12 +132,12 @@ impl<T> JoinHandle<T> {
     /// assert!(task.is_finished());
     /// ```
     pub fn is_finished(&self) -> bool {
-        self.join.as_ref().is_none_or(Join::is_finished)
+        self.join().is_finished()
     }
 
     /// Returns the number of the task.
     pub fn id(&self) -> Id {
-        Id::of(&self.metadata)
+        Id::of(self.join().id())
     }
 
     /// Returns the name of the task, if it has one.
@@ -155,7 +153,7 @@ impl<T> JoinHandle<T> {
     /// ```
     #[must_use]
     pub fn name(&self) -> Option<&str> {
-        self.metadata.name.as_ref().map(|name| &*name.0)
+        self.join().name()
     }
 }
 
@@ -163,7 +161,8 @@ impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let outcome = ready!(Join::poll(&mut self.join, cx));
+        let join = self.join.as_mut().expect("the handle is not dropped");
+        let outcome = ready!(join.poll(cx));
         Poll::Ready(outcome.map_err(|failure| JoinError::new(self.id(), failure)))
     }
 }
@@ -173,7 +172,7 @@ impl<T> Future for JoinHandle<T> {
 impl<T> Drop for JoinHandle<T> {
     fn drop(&mut self) {
         if let Some(join) = self.join.take() {
-            let _running = Running::enter(&self.metadata);
+            let _running = Running::enter(join.id());
             drop(join);
         }
     }
@@ -192,27 +191,23 @@ impl<T> fmt::Debug for JoinHandle<T> {
 /// A handle that can only abort a task. See [`JoinHandle::abort_handle`].
 #[derive(Clone)]
 pub struct AbortHandle {
-    /// `None` if the task had been joined before.
-    abort: Option<Abort<Native>>,
-    metadata: Metadata,
+    abort: Abort<Native>,
 }
 
 impl AbortHandle {
     /// Cancels the task, if it is not finished. See [`JoinHandle::abort`].
     pub fn abort(&self) {
-        if let Some(abort) = &self.abort {
-            abort.abort();
-        }
+        self.abort.abort();
     }
 
     /// Returns whether the task has finished.
     pub fn is_finished(&self) -> bool {
-        self.abort.as_ref().is_none_or(Abort::is_finished)
+        self.abort.is_finished()
     }
 
     /// Returns the number of the task.
     pub fn id(&self) -> Id {
-        Id::of(&self.metadata)
+        Id::of(self.abort.id())
     }
 }
 

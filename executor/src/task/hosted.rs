@@ -72,12 +72,12 @@ impl Future for Host {
                 }
             });
             let runnable = ready!(taken);
-            let ran = {
-                let _running = Running::enter(runnable.metadata());
-                runnable.run()
-            };
-            match ran {
-                RunResult::Completed(_) => return Poll::Ready(()),
+            let _running = Running::enter(runnable.id());
+            match runnable.run() {
+                RunResult::Completed(completion) => {
+                    drop(completion);
+                    return Poll::Ready(());
+                }
                 RunResult::Pending => {}
                 RunResult::Woken(runnable) => {
                     drop(self.link.put(runnable));
@@ -111,7 +111,7 @@ where
     F::Output: Send + 'static,
 {
     let link = Arc::new(Link(StateLock::new_in(Bits::EMPTY, State::default())));
-    let (runnable, held, join) = reveille::raw::task(future, ToHost(link.clone()), describe(None));
+    let (runnable, held, join) = reveille::raw::task(future, ToHost(link.clone()), describe(()));
     drop(link.put(runnable));
     (Host { link, held }, JoinHandle::new(join))
 }

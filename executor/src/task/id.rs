@@ -6,11 +6,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::Location;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use reveille::backend::{Native, SharedBackend};
-use reveille::raw::{Metadata, Name, Owned};
+use reveille::raw::{Metadata, Owned};
 
 /// The number of a task. It is unique in the process, except in a
 /// [`Simulation`](crate::Simulation), which counts its own tasks.
@@ -18,8 +17,8 @@ use reveille::raw::{Metadata, Name, Owned};
 pub struct Id(u64);
 
 impl Id {
-    pub(crate) fn of(metadata: &Metadata) -> Self {
-        Self(metadata.id)
+    pub(crate) fn of(number: u64) -> Self {
+        Self(number)
     }
 
     /// Returns the number that tokio gave to a task. Its text is all that tokio shows of
@@ -39,7 +38,7 @@ impl fmt::Display for Id {
 
 /// Returns the metadata of a task that the caller spawns, with the next number.
 #[track_caller]
-pub(crate) fn describe(name: Option<&str>) -> Metadata {
+pub(crate) fn describe<N>(name: N) -> Metadata<N> {
     /// Threads take numbers in blocks, so that they do not contend for each number.
     const BLOCK: u64 = 1 << 10;
     static NEXT: AtomicU64 = AtomicU64::new(BLOCK);
@@ -57,7 +56,7 @@ pub(crate) fn describe(name: Option<&str>) -> Metadata {
     Metadata {
         id,
         location: Location::caller(),
-        name: name.map(|name| Arc::new(Name(name.to_owned()))),
+        name,
     }
 }
 
@@ -72,16 +71,16 @@ pub(crate) struct Running {
 
 impl Running {
     #[inline]
-    pub(crate) fn enter(metadata: &Metadata) -> Self {
+    pub(crate) fn enter(task: u64) -> Self {
         Self {
-            before: RUNNING.replace(Some(metadata.id)),
+            before: RUNNING.replace(Some(task)),
         }
     }
 }
 
 /// Cancels a task. Its destructors see it as the running task.
 pub(crate) fn cancel<B: SharedBackend>(task: &Owned<B>) {
-    let _running = Running::enter(task.metadata());
+    let _running = Running::enter(task.id());
     task.cancel();
 }
 

@@ -13,20 +13,21 @@ use crate::single::Single;
 /// The executor that runs the caller.
 enum Current {
     Single(Rc<Single>),
-    Pool(Handle),
+    Pool(Rc<Handle>),
 }
 
 /// Returns the executor that runs the caller. The function `what` needs it.
 #[track_caller]
 fn current(what: &str) -> Current {
-    let found = context::current();
-    if let Some(context::Current::Local(local)) = &found
-        && let Ok(single) = local.clone().downcast()
-    {
-        return Current::Single(single);
-    }
-    if let Some(pool) = found.and_then(Handle::of) {
-        return Current::Pool(pool);
+    if let Some(found) = context::current() {
+        match found.downcast() {
+            Ok(pool) => return Current::Pool(pool),
+            Err(found) => {
+                if let Ok(single) = found.downcast() {
+                    return Current::Single(single);
+                }
+            }
+        }
     }
     panic!(
         "{what} was called outside of the executors of this crate: call it inside a future that \
@@ -62,7 +63,7 @@ where
     F::Output: Send + 'static,
 {
     match current("task::spawn") {
-        Current::Single(single) => single.spawn(None, future),
+        Current::Single(single) => single.spawn((), future),
         Current::Pool(pool) => pool.spawn(future),
     }
 }
@@ -94,7 +95,7 @@ where
     F::Output: 'static,
 {
     match current("task::spawn_local") {
-        Current::Single(single) => single.spawn(None, future),
+        Current::Single(single) => single.spawn((), future),
         Current::Pool(_) => panic!(
             "task::spawn_local was called on a ThreadPool, whose tasks do not stay on a thread: \
              use task::spawn, or a LocalExecutor"

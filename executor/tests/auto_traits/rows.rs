@@ -460,8 +460,8 @@ fn below() -> Vec<Row> {
         // The payload of a panic is only `Send`.
         [] raw::Failure => |_| is(true, false, true, false, false);
         [] raw::Metadata => everything;
-        [] raw::Name => everything;
         [] raw::Runnable => everything;
+        [] raw::Completion => everything;
         [] raw::Owned => everything;
         [T] raw::Join<T> => a_channel;
         [] raw::Abort => everything;

@@ -31,20 +31,26 @@
 //!    drop. If a task is not completed and nothing can wake or join it any more, it
 //!    is cancelled and scheduled once more before that, so that its executor drops
 //!    it.
+//! 5. The section that sets `COMPLETED` also releases the references of the runnable
+//!    and of the executor. Only if the join handle has left in that very moment does
+//!    the release follow, because the outcome is dropped first.
+//!
+//! Rights are values. A [`Reference`] keeps the task alive. A [`Running`] stands for
+//! `RUNNING`, and with it for the stage. The types of the future and of the scheduler
+//! are behind [`Erased`], which the header alone finds.
 
 use alloc::boxed::Box;
-use alloc::string::String;
 use alloc::sync::Arc;
 use core::any::Any;
 use core::cell::Cell as StdCell;
 use core::fmt;
 use core::future::Future;
 use core::marker::PhantomData;
-use core::mem::{ManuallyDrop, MaybeUninit};
+use core::mem::ManuallyDrop;
 use core::panic::Location;
 use core::pin::Pin;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 use core::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::thread_local;
@@ -75,15 +81,36 @@ fn add_reference(bits: Bits) -> Bits {
     Bits::new(bits.get() + REFERENCE)
 }
 
-/// Removes a reference.
-const fn remove_reference(bits: Bits) -> Bits {
-    Bits::new(bits.get() - REFERENCE)
-}
-
 /// Returns `true` if nothing is left that could wake, abort or join the task, given
 /// the number of references.
 const fn is_orphan(bits: Bits, references: usize) -> bool {
     references == bits.contains(OWNED) as usize
+}
+
+/// Removes `count` references, and returns what the caller has to do then.
+fn release(bits: Bits, count: usize) -> (Bits, Left) {
+    let left = references(bits) - count;
+    let released = Bits::new(bits.get() - count * REFERENCE);
+    if is_orphan(bits, left) && !bits.intersects(SCHEDULED | RUNNING | COMPLETED) {
+        // One reference is that of the runnable. The caller keeps the other while it
+        // schedules.
+        let kept = add_reference(add_reference(released));
+        (kept | SCHEDULED | CANCELLED, Left::Schedule)
+    } else if left == 0 {
+        (released, Left::Free)
+    } else {
+        (released, Left::Nothing)
+    }
+}
+
+/// What the thread has to do that has changed the references.
+#[derive(Clone, Copy)]
+enum Left {
+    Nothing,
+    /// It has a reference, and the task is to be scheduled.
+    Schedule,
+    /// It has released the last reference.
+    Free,
 }
 
 /// What a task needs of its executor.
@@ -116,59 +143,100 @@ pub enum Failure {
 pub type Outcome<T> = Result<T, Failure>;
 
 /// What identifies a task, for people and executors.
+///
+/// A task without a name has no place for one: it is created with `Metadata<()>`, and a
+/// task with a name with `Metadata<Arc<str>>`.
 #[derive(Clone, Debug)]
-pub struct Metadata {
+pub struct Metadata<N = Option<Arc<str>>> {
     /// A number that no other task has.
     pub id: u64,
     /// The location at which the task was spawned.
     pub location: &'static Location<'static>,
-    /// The name of the task, if it has one. Few tasks have one, so its field is
-    /// small.
-    pub name: Option<Arc<Name>>,
+    /// The name of the task.
+    pub name: N,
 }
 
-/// The name of a task.
-#[derive(Debug)]
-pub struct Name(pub String);
+/// The name of a task, or `()` for a task without a name.
+pub trait Name: Send + Sync + 'static {
+    /// Returns the name, if there is one.
+    fn get(&self) -> Option<&Arc<str>>;
+}
+
+impl Name for () {
+    #[inline]
+    fn get(&self) -> Option<&Arc<str>> {
+        None
+    }
+}
+
+impl Name for Arc<str> {
+    #[inline]
+    fn get(&self) -> Option<&Arc<str>> {
+        Some(self)
+    }
+}
 
 enum Stage<F: Future> {
     Future(F),
-    Outcome(Outcome<F::Output>),
-    Gone,
+    /// `None` once the outcome has been taken, and while the future is dropped.
+    Outcome(Option<Outcome<F::Output>>),
 }
 
 struct Header<B: Backend> {
     lock: StateLock<(), B>,
-    vtable: &'static VTable<B>,
+    /// Returns the task to which this header belongs.
+    erased: fn(NonNull<Header<B>>) -> NonNull<dyn Erased<B>>,
     join: WakerCell<B>,
-    /// The only thread that may access the future, or zero.
-    thread: u64,
+    id: u64,
+    location: &'static Location<'static>,
     /// For the executor to use.
-    key: AtomicUsize,
-    metadata: Metadata,
+    key: AtomicU32,
+    /// The only thread that may access the future, or zero.
+    thread: u32,
 }
 
 #[repr(C)]
-struct Task<F: Future, S, B: Backend> {
+struct Task<F: Future, S, N, B: Backend> {
     /// The first field, so that a pointer to the task is a pointer to its header.
     header: Header<B>,
     scheduler: S,
+    name: N,
     /// Nothing in the cell is dropped with the task (invariant 4).
     stage: B::Cell<ManuallyDrop<Stage<F>>>,
 }
 
-/// The operations on a task that need its types.
-struct VTable<B: Backend> {
-    schedule: unsafe fn(NonNull<Header<B>>, Runnable<B>),
-    aborted: unsafe fn(NonNull<Header<B>>, Aborted<'_, B>),
-    /// Polls the future. Returns `true` if there is an outcome now, and the future is
-    /// then gone.
-    poll: unsafe fn(NonNull<Header<B>>, &mut Context<'_>) -> bool,
-    cancel: unsafe fn(NonNull<Header<B>>),
-    /// Moves the outcome out, to a place for a `MaybeUninit<Outcome<T>>`.
-    take: unsafe fn(NonNull<Header<B>>, *mut ()),
-    discard: unsafe fn(NonNull<Header<B>>),
-    free: unsafe fn(NonNull<Header<B>>),
+/// What can be done to a stage.
+enum Step<'a, 'b> {
+    /// Polls the future. If it is ready or panics, leaves the outcome in its place.
+    Poll(&'a mut Context<'b>),
+    /// Drops the future, and leaves in its place that the task was cancelled.
+    Cancel,
+    /// Drops the outcome.
+    Discard,
+}
+
+/// A task, whatever its types.
+trait Erased<B: Backend> {
+    fn schedule(&self, task: Runnable<B>);
+
+    fn aborted(&self, task: Aborted<'_, B>);
+
+    fn name(&self) -> Option<&Arc<str>>;
+
+    /// Returns `true` if the future is gone.
+    ///
+    /// # Safety
+    ///
+    /// The stage belongs to the caller (invariant 1).
+    unsafe fn step(&self, step: Step<'_, '_>) -> bool;
+
+    /// Returns the place of the outcome, an `Option<Outcome<F::Output>>`.
+    ///
+    /// # Safety
+    ///
+    /// The contract is that of [`step`](Self::step), and the future is gone. The place
+    /// belongs to the caller for as long as the stage does.
+    unsafe fn outcome(&self) -> NonNull<()>;
 }
 
 /// A counted reference to a task.
@@ -196,7 +264,7 @@ pub struct Owned<B: Backend = DefaultBackend>(ManuallyDrop<Reference<B>>);
 /// Dropping it leaves the task running. The output is then dropped when the task
 /// completes.
 pub struct Join<T, B: Backend = DefaultBackend> {
-    reference: Reference<B>,
+    reference: ManuallyDrop<Reference<B>>,
     output: PhantomData<T>,
 }
 
@@ -206,6 +274,11 @@ pub struct Aborted<'a, B: Backend = DefaultBackend>(&'a Reference<B>);
 
 /// A reference with which a task can be aborted.
 pub struct Abort<B: Backend = DefaultBackend>(Reference<B>);
+
+/// A task whose future is gone, and which is not completed yet. Dropping it completes
+/// the task, and wakes the join handle.
+#[must_use = "an executor also releases its own reference to the task"]
+pub struct Completion<B: Backend = DefaultBackend>(ManuallyDrop<Reference<B>>);
 
 // SAFETY: the output moves from one thread to another and is never shared.
 unsafe impl<T: Send, B: SharedBackend> Send for Join<T, B> {}
@@ -226,23 +299,24 @@ pub enum RunResult<B: Backend = DefaultBackend> {
     /// The task was woken during the poll. The executor puts it at the end of its
     /// queue.
     Woken(Runnable<B>),
-    /// The task is completed. This is the [key](Runnable::key) that it had.
-    Completed(usize),
+    /// The future is gone, and its outcome is there.
+    Completed(Completion<B>),
 }
 
 /// Creates a task, with its references.
 ///
 /// The task is [scheduled](Runnable) already: the executor puts the runnable into a
 /// queue.
-pub fn task<F, S, B>(
+pub fn task<F, S, N, B>(
     future: F,
     scheduler: S,
-    metadata: Metadata,
+    metadata: Metadata<N>,
 ) -> (Runnable<B>, Owned<B>, Join<F::Output, B>)
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
     S: Schedule<B>,
+    N: Name,
     B: SharedBackend,
 {
     Task::make(future, scheduler, metadata, 0)
@@ -250,15 +324,16 @@ where
 
 /// Creates a task that only this thread can run and cancel, for a future that is not
 /// `Send`.
-pub fn local_task<F, S, B>(
+pub fn local_task<F, S, N, B>(
     future: F,
     scheduler: S,
-    metadata: Metadata,
+    metadata: Metadata<N>,
 ) -> (Runnable<B>, Owned<B>, Join<F::Output, B>)
 where
     F: Future + 'static,
     F::Output: 'static,
     S: Schedule<B>,
+    N: Name,
     B: SharedBackend,
 {
     Task::make(future, scheduler, metadata, this_thread())
@@ -266,154 +341,146 @@ where
 
 /// Returns the number of this thread, which is not zero and which no other thread
 /// has.
-fn this_thread() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
+fn this_thread() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
     thread_local! {
-        static NUMBER: StdCell<u64> = const { StdCell::new(0) };
+        static NUMBER: StdCell<u32> = const { StdCell::new(0) };
     }
     NUMBER.with(|number| {
         if number.get() == 0 {
-            number.set(NEXT.fetch_add(1, Ordering::Relaxed));
+            let next = |next: u32| next.checked_add(1);
+            let new = NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+            number.set(new.expect("2^32 - 2 threads of the process have run local tasks"));
         }
         number.get()
     })
 }
 
-impl<F, S, B> Task<F, S, B>
+impl<F, S, N, B> Task<F, S, N, B>
 where
     F: Future + 'static,
     S: Schedule<B>,
+    N: Name,
     B: SharedBackend,
 {
-    const VTABLE: VTable<B> = VTable {
-        schedule: Self::schedule,
-        aborted: Self::aborted,
-        poll: Self::poll,
-        cancel: Self::cancel,
-        take: Self::take,
-        discard: Self::discard,
-        free: Self::free,
-    };
-
     fn make(
         future: F,
         scheduler: S,
-        metadata: Metadata,
-        thread: u64,
+        metadata: Metadata<N>,
+        thread: u32,
     ) -> (Runnable<B>, Owned<B>, Join<F::Output, B>) {
         let bits = Bits::new((SCHEDULED | OWNED).get() + 3 * REFERENCE);
         let task = Box::new(Self {
             header: Header {
                 lock: StateLock::new_in(bits, ()),
-                vtable: &Self::VTABLE,
+                erased: |header| header.cast::<Self>(),
                 join: WakerCell::new(),
+                id: metadata.id,
+                location: metadata.location,
+                key: AtomicU32::new(0),
                 thread,
-                key: AtomicUsize::new(0),
-                metadata,
             },
             scheduler,
+            name: metadata.name,
             stage: B::Cell::new(ManuallyDrop::new(Stage::Future(future))),
         });
         // The pointer is cast from one to the whole task, so that it may access all
         // of the task and not only the header.
         let header = NonNull::from(Box::leak(task)).cast();
+        let reference = || ManuallyDrop::new(Reference(header));
         let join = Join {
-            reference: Reference(header),
+            reference: reference(),
             output: PhantomData,
         };
-        (
-            Runnable(Reference(header)),
-            Owned(ManuallyDrop::new(Reference(header))),
-            join,
-        )
+        (Runnable(Reference(header)), Owned(reference()), join)
+    }
+}
+
+impl<F, S, N, B> Erased<B> for Task<F, S, N, B>
+where
+    F: Future + 'static,
+    S: Schedule<B>,
+    N: Name,
+    B: SharedBackend,
+{
+    #[inline]
+    fn schedule(&self, task: Runnable<B>) {
+        self.scheduler.schedule(task);
     }
 
-    /// # Safety
-    ///
-    /// This holds for the whole vtable: the header is that of a task of this type,
-    /// and the caller has a reference to it for as long as this call runs.
-    unsafe fn of<'a>(header: NonNull<Header<B>>) -> &'a Self {
-        // SAFETY: `make` has cast a pointer to the whole task, whose header comes
-        // first, and the caller's reference keeps it.
-        unsafe { header.cast::<Self>().as_ref() }
+    fn aborted(&self, task: Aborted<'_, B>) {
+        self.scheduler.aborted(task);
     }
 
-    /// # Safety
-    ///
-    /// See [`of`](Self::of).
-    unsafe fn schedule(header: NonNull<Header<B>>, task: Runnable<B>) {
-        // SAFETY: the contract of this function.
-        unsafe { Self::of(header) }.scheduler.schedule(task);
+    fn name(&self) -> Option<&Arc<str>> {
+        self.name.get()
     }
 
-    /// # Safety
-    ///
-    /// See [`of`](Self::of).
-    unsafe fn aborted(header: NonNull<Header<B>>, task: Aborted<'_, B>) {
-        // SAFETY: the contract of this function.
-        unsafe { Self::of(header) }.scheduler.aborted(task);
-    }
-
-    /// # Safety
-    ///
-    /// See [`of`](Self::of). The caller has set `RUNNING`, and the future has not
-    /// been dropped.
-    unsafe fn poll(header: NonNull<Header<B>>, cx: &mut Context<'_>) -> bool {
-        // SAFETY: the contract of this function.
-        let task = unsafe { Self::of(header) };
-        task.stage.with_mut(|stage| {
-            // SAFETY: the cell belongs to the running thread (invariant 1).
-            let Stage::Future(future) = (unsafe { &mut **stage }) else {
-                unreachable!("a task is done once its future is gone");
-            };
-            // SAFETY: the future does not move before it is dropped. `end` and
-            // `Unwinding` drop it in place, and otherwise it is leaked with its task.
-            let pinned = unsafe { Pin::new_unchecked(future) };
-            let polled = catch_unwind(AssertUnwindSafe(|| {
-                let unwinding = Unwinding(stage);
-                let poll = pinned.poll(cx);
-                core::mem::forget(unwinding);
-                poll
-            }));
-            match polled {
-                Ok(Poll::Pending) => return false,
-                // SAFETY: as for the poll.
-                Ok(Poll::Ready(output)) => unsafe { Self::end(stage, Ok(output)) },
-                Err(panic) => {
-                    let outcome = Stage::Outcome(Err(Failure::Panicked(panic)));
-                    // SAFETY: as for the poll, and `Unwinding` has dropped the future.
-                    unsafe { stage.write(ManuallyDrop::new(outcome)) };
-                }
-            }
-            true
+    #[inline]
+    unsafe fn step(&self, step: Step<'_, '_>) -> bool {
+        self.stage.with_mut(|stage| {
+            // SAFETY: the stage belongs to the caller, so nothing else accesses it.
+            let stage = unsafe { &mut *stage };
+            stage.step(step)
         })
     }
 
-    /// # Safety
-    ///
-    /// The contract is that of [`poll`](Self::poll).
-    unsafe fn cancel(header: NonNull<Header<B>>) {
-        // SAFETY: the contract of this function.
-        let task = unsafe { Self::of(header) };
-        task.stage.with_mut(|stage| {
-            // SAFETY: the cell belongs to the running thread, and holds the future.
-            unsafe { Self::end(stage, Err(Failure::Cancelled)) }
-        });
+    #[inline]
+    unsafe fn outcome(&self) -> NonNull<()> {
+        self.stage.with_mut(|stage| {
+            // SAFETY: the stage belongs to the caller, so nothing else accesses it.
+            match &mut **unsafe { &mut *stage } {
+                Stage::Outcome(outcome) => NonNull::from(outcome).cast(),
+                Stage::Future(_) => unreachable!("the future is gone"),
+            }
+        })
+    }
+}
+
+impl<F: Future> Stage<F> {
+    #[inline]
+    fn step(&mut self, step: Step<'_, '_>) -> bool {
+        match step {
+            Step::Poll(cx) => return self.poll(cx),
+            Step::Cancel => self.end(Err(Failure::Cancelled)),
+            Step::Discard => {
+                if let Self::Outcome(outcome) = self
+                    && let Some(outcome) = outcome.take()
+                {
+                    catch_panic(|| drop(outcome));
+                }
+            }
+        }
+        true
+    }
+
+    #[inline]
+    fn poll(&mut self, cx: &mut Context<'_>) -> bool {
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            let stage = DropOnUnwind(self);
+            let Stage::Future(future) = &mut *stage.0 else {
+                unreachable!("a task is done once its future is gone");
+            };
+            // SAFETY: the future is on the heap. It is dropped there, by an assignment
+            // to the stage, or it is leaked with its task. Nothing moves it out.
+            let pinned = unsafe { Pin::new_unchecked(future) };
+            let poll = pinned.poll(cx);
+            core::mem::forget(stage);
+            poll
+        }));
+        match polled {
+            Ok(Poll::Pending) => return false,
+            Ok(Poll::Ready(output)) => self.end(Ok(output)),
+            Err(panic) => *self = Self::Outcome(Some(Err(Failure::Panicked(panic)))),
+        }
+        true
     }
 
     /// Drops the future, and leaves the outcome in its place.
-    ///
-    /// # Safety
-    ///
-    /// The cell belongs to the caller.
-    unsafe fn end(stage: *mut ManuallyDrop<Stage<F>>, outcome: Outcome<F::Output>) {
-        let dropped = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: the cell belongs to the caller.
-            let stage = unsafe { &mut *stage };
-            // SAFETY: the content is dropped here and, whether or not that panics,
-            // overwritten below.
-            unsafe { ManuallyDrop::drop(stage) }
-        }));
+    #[inline]
+    fn end(&mut self, outcome: Outcome<F::Output>) {
+        // If the drop panics, the assignment still takes place.
+        let dropped = catch_unwind(AssertUnwindSafe(|| *self = Self::Outcome(None)));
         let outcome = match dropped {
             Ok(()) => outcome,
             Err(panic) => {
@@ -421,74 +488,17 @@ where
                 Err(Failure::Panicked(panic))
             }
         };
-        // SAFETY: the cell belongs to the caller, and what was in it has been
-        // dropped.
-        unsafe { stage.write(ManuallyDrop::new(Stage::Outcome(outcome))) };
-    }
-
-    /// Moves the outcome out of the cell.
-    ///
-    /// # Safety
-    ///
-    /// See [`of`](Self::of). The task is completed and the cell belongs to the
-    /// caller.
-    unsafe fn outcome(header: NonNull<Header<B>>) -> Option<Outcome<F::Output>> {
-        // SAFETY: the contract of this function.
-        let task = unsafe { Self::of(header) };
-        task.stage.with_mut(|stage| {
-            let gone = ManuallyDrop::new(Stage::Gone);
-            // SAFETY: the cell belongs to the caller.
-            match ManuallyDrop::into_inner(unsafe { stage.replace(gone) }) {
-                Stage::Outcome(outcome) => Some(outcome),
-                Stage::Future(_) | Stage::Gone => None,
-            }
-        })
-    }
-
-    /// # Safety
-    ///
-    /// The contract is that of [`outcome`](Self::outcome). The outcome is there, and
-    /// `to` is a place for a `MaybeUninit<Outcome<F::Output>>`.
-    unsafe fn take(header: NonNull<Header<B>>, to: *mut ()) {
-        // SAFETY: the contract of this function.
-        let outcome = unsafe { Self::outcome(header) };
-        let outcome = outcome.expect("an outcome is taken once");
-        // SAFETY: the contract of this function.
-        unsafe { to.cast::<Outcome<F::Output>>().write(outcome) };
-    }
-
-    /// # Safety
-    ///
-    /// The contract is that of [`outcome`](Self::outcome).
-    unsafe fn discard(header: NonNull<Header<B>>) {
-        // SAFETY: the contract of this function.
-        let outcome = unsafe { Self::outcome(header) };
-        catch_panic(|| drop(outcome));
-    }
-
-    /// # Safety
-    ///
-    /// The header is that of a task of this type, to which there is no reference.
-    unsafe fn free(header: NonNull<Header<B>>) {
-        // SAFETY: the pointer came from `Box::leak`, and this is its last use.
-        drop(unsafe { Box::from_raw(header.cast::<Self>().as_ptr()) });
+        *self = Self::Outcome(Some(outcome));
     }
 }
 
 /// Exists while a future is polled. Dropping it drops the future, which happens only
 /// if a panic of the poll unwinds.
-struct Unwinding<F: Future>(*mut ManuallyDrop<Stage<F>>);
+struct DropOnUnwind<'a, F: Future>(&'a mut Stage<F>);
 
-impl<F: Future> Drop for Unwinding<F> {
+impl<F: Future> Drop for DropOnUnwind<'_, F> {
     fn drop(&mut self) {
-        catch_panic(|| {
-            // SAFETY: `poll` has made it from its cell, which belongs to the running
-            // thread. The borrow that was polled ended when the poll unwound.
-            let stage = unsafe { &mut *self.0 };
-            // SAFETY: the cell holds the future. It is dropped here and, whether or not
-            // that panics, overwritten by `poll`.
-            unsafe { ManuallyDrop::drop(stage) }
-        });
+        catch_panic(|| *self.0 = Stage::Outcome(None));
     }
 }
 
@@ -533,55 +543,6 @@ impl<B: Backend> Header<B> {
         });
         aborted.ok()
     }
-
-    fn is_its_thread(&self) {
-        assert!(
-            self.thread == 0 || self.thread == this_thread(),
-            "a task of one thread was run or cancelled on another"
-        );
-    }
-
-    /// Sets `RUNNING` if the future is there and is not being run.
-    fn enter(&self) -> Result<Bits, Bits> {
-        self.is_its_thread();
-        self.lock.update(|bits| {
-            (!bits.intersects(RUNNING | COMPLETED)).then(|| bits.without(SCHEDULED) | RUNNING)
-        })
-    }
-
-    /// Sets `COMPLETED`, since the outcome is there, and wakes the join handle.
-    ///
-    /// # Safety
-    ///
-    /// The caller has set `RUNNING`, and has a reference.
-    unsafe fn finish(this: NonNull<Self>) {
-        // SAFETY: the reference of the caller keeps the task alive.
-        let header = unsafe { this.as_ref() };
-        let done = |bits: Bits| bits.without(RUNNING | SCHEDULED | JOIN_WAITS) | COMPLETED;
-        let alone = header
-            .lock
-            .update(|bits| (!bits.contains(JOIN_WAITS)).then(|| done(bits)));
-        let (before, waker) = match alone {
-            Ok(before) => (before, None),
-            Err(_) => header.lock.unlisted(|bits, ()| {
-                let before = *bits;
-                *bits = done(before);
-                // SAFETY: this section has found `JOIN_WAITS` set and clears it.
-                let waker = before
-                    .contains(JOIN_WAITS)
-                    .then(|| unsafe { header.join.take() });
-                (before, waker)
-            }),
-        };
-        if before.contains(JOIN_LEFT) {
-            // SAFETY: the join handle had left, so the cell still belongs to this
-            // thread.
-            unsafe { (header.vtable.discard)(this) };
-        }
-        if let Some(waker) = waker {
-            catch_panic(|| waker.wake());
-        }
-    }
 }
 
 /// What a cancellation finds.
@@ -596,9 +557,18 @@ enum Cancel {
 }
 
 impl<B: Backend> Reference<B> {
+    #[inline]
     fn header(&self) -> &Header<B> {
-        // SAFETY: this reference keeps the task alive.
+        // SAFETY: this reference keeps the task alive, and `make` has created it.
         unsafe { self.0.as_ref() }
+    }
+
+    #[inline]
+    fn task(&self) -> &dyn Erased<B> {
+        let task = (self.header().erased)(self.0);
+        // SAFETY: this reference keeps the task alive. `make` has cast the pointer from
+        // one to the whole task, and `erased` casts it back to that type.
+        unsafe { task.as_ref() }
     }
 
     fn reference(&self) -> Self {
@@ -607,12 +577,19 @@ impl<B: Backend> Reference<B> {
         Self(self.0)
     }
 
-    /// Gives the runnable that is due to the executor.
+    fn metadata(&self) -> Metadata {
+        let header = self.header();
+        Metadata {
+            id: header.id,
+            location: header.location,
+            name: self.task().name().cloned(),
+        }
+    }
+
+    /// Gives the runnable that is due to the executor. This reference keeps the task
+    /// alive meanwhile, whatever happens to that of the runnable.
     fn schedule(&self) {
-        let runnable = Runnable(Self(self.0));
-        // SAFETY: this reference keeps the task alive, whatever happens to that of
-        // the runnable.
-        unsafe { (self.header().vtable.schedule)(self.0, runnable) };
+        self.task().schedule(Runnable(Self(self.0)));
     }
 
     fn wake(&self) {
@@ -621,15 +598,55 @@ impl<B: Backend> Reference<B> {
         }
     }
 
+    /// Wakes the task and releases the reference, in one section unless the task has
+    /// to be scheduled.
+    fn wake_and_release(self) {
+        let this = ManuallyDrop::new(self);
+        this.change(|bits| {
+            if bits.contains(COMPLETED) {
+                release(bits, 1)
+            } else if bits.intersects(RUNNING | SCHEDULED) {
+                release(bits | SCHEDULED, 1)
+            } else {
+                (add_reference(bits | SCHEDULED), Left::Schedule)
+            }
+        });
+    }
+
     fn abort(&self) {
         match self.header().abort() {
             Some(before) if before.contains(RUNNING) => {}
-            Some(before) if before.contains(SCHEDULED) => {
-                // SAFETY: this reference keeps the task alive.
-                unsafe { (self.header().vtable.aborted)(self.0, Aborted(self)) };
-            }
+            Some(before) if before.contains(SCHEDULED) => self.task().aborted(Aborted(self)),
             Some(_) => self.schedule(),
             None => {}
+        }
+    }
+
+    /// Sets `RUNNING` if the future is there and is not being run. If the future runs,
+    /// sets `flags`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the task is local to another thread.
+    #[inline]
+    fn enter(&self, flags: Bits) -> Result<(Bits, Running<'_, B>), Bits> {
+        let header = self.header();
+        assert!(
+            header.thread == 0 || header.thread == this_thread(),
+            "a task of one thread was run or cancelled on another"
+        );
+        let entered = header.lock.update(|bits| {
+            if bits.contains(COMPLETED) {
+                None
+            } else if bits.contains(RUNNING) {
+                (flags != Bits::EMPTY).then(|| bits | flags)
+            } else {
+                Some(bits.without(SCHEDULED) | RUNNING)
+            }
+        });
+        match entered {
+            Ok(before) if !before.contains(RUNNING) => Ok((before, Running(self))),
+            Ok(before) | Err(before) => Err(before),
         }
     }
 
@@ -640,61 +657,144 @@ impl<B: Backend> Reference<B> {
     /// poll ends. Between two sections the poll could end, and nothing would drop the
     /// future.
     fn cancel(&self) -> Cancel {
-        let header = self.header();
-        header.is_its_thread();
-        let entered = header.lock.update(|bits| {
-            if bits.contains(COMPLETED) {
-                None
-            } else if bits.contains(RUNNING) {
-                Some(bits | CANCELLED)
-            } else {
-                Some(bits.without(SCHEDULED) | RUNNING)
+        match self.enter(CANCELLED) {
+            Ok((_, mut running)) => {
+                running.step(Step::Cancel);
+                running.complete(0, Bits::EMPTY);
+                Cancel::Dropped
             }
-        });
-        match entered {
-            Ok(before) if before.contains(RUNNING) => return Cancel::Runs,
-            Ok(_) => {}
-            Err(_) => return Cancel::WasCompleted,
+            Err(before) if before.contains(COMPLETED) => Cancel::WasCompleted,
+            Err(_) => Cancel::Runs,
         }
-        // SAFETY: `RUNNING` has been set here, on the thread of the future, and
-        // `COMPLETED` was not set, so the future is there.
-        unsafe { (header.vtable.cancel)(self.0) };
-        // SAFETY: as above. This reference keeps the task alive.
-        unsafe { Header::finish(self.0) };
-        Cancel::Dropped
     }
 
-    /// Releases the reference, and clears `flags` with it.
-    fn release(&self, flags: Bits) {
-        let mut orphaned = false;
-        let before = self.header().lock.update(|bits| {
-            let left = bits.without(flags);
-            orphaned = is_orphan(left, references(bits) - 1)
-                && !bits.intersects(SCHEDULED | RUNNING | COMPLETED);
-            Some(if orphaned {
-                add_reference(left | SCHEDULED | CANCELLED)
-            } else {
-                remove_reference(left)
-            })
+    /// Changes the bits, and does what is left to do. This reference may be gone
+    /// afterwards.
+    #[inline]
+    fn change(&self, mut change: impl FnMut(Bits) -> (Bits, Left)) {
+        let mut left = Left::Nothing;
+        let changed = self.header().lock.update(|bits| {
+            let (bits, after) = change(bits);
+            left = after;
+            Some(bits)
         });
-        let (Ok(before) | Err(before)) = before;
-        if orphaned {
-            self.schedule();
-            // The task is scheduled or completed by now, so it is not an orphan
-            // again.
-            self.release(Bits::EMPTY);
-        } else if references(before) == 1 {
-            let free = self.header().vtable.free;
-            // SAFETY: this was the last reference.
-            unsafe { free(self.0) };
+        debug_assert!(changed.is_ok());
+        self.settle(left);
+    }
+
+    #[inline]
+    fn settle(&self, left: Left) {
+        match left {
+            Left::Nothing => {}
+            Left::Schedule => {
+                self.schedule();
+                // The task is scheduled or completed by now, so it is not an orphan
+                // again.
+                self.change(|bits| release(bits, 1));
+            }
+            Left::Free => self.free(),
         }
+    }
+
+    fn free(&self) {
+        let task = (self.header().erased)(self.0);
+        // SAFETY: the pointer is that of `Box::leak` in `make`, of the same type. This
+        // was the last reference, and this is its last use.
+        drop(unsafe { Box::from_raw(task.as_ptr()) });
     }
 }
 
 impl<B: Backend> Drop for Reference<B> {
     #[inline]
     fn drop(&mut self) {
-        self.release(Bits::EMPTY);
+        self.change(|bits| release(bits, 1));
+    }
+}
+
+/// A task for which `RUNNING` has been set, and not been cleared since. The stage
+/// belongs to the owner of this value, which only [`Reference::enter`] creates, and
+/// [`Completion`] keeps up.
+struct Running<'a, B: Backend>(&'a Reference<B>);
+
+impl<B: Backend> Running<'_, B> {
+    #[inline]
+    fn step(&mut self, step: Step<'_, '_>) -> bool {
+        // SAFETY: `RUNNING` is set for this value, and `enter` has checked the thread.
+        unsafe { self.0.task().step(step) }
+    }
+
+    /// Clears `RUNNING` after a poll that was pending, and releases the reference of the
+    /// runnable. If the task was woken, the reference becomes that of the next runnable.
+    ///
+    /// # Errors
+    ///
+    /// Returns the value back if the future has to be dropped.
+    #[inline]
+    fn suspend(self) -> Result<Bits, Self> {
+        let suspended = self.0.header().lock.update(|bits| {
+            if bits.contains(CANCELLED) {
+                None
+            } else if bits.contains(SCHEDULED) {
+                Some(bits.without(RUNNING))
+            } else if is_orphan(bits, references(bits) - 1) {
+                None
+            } else {
+                Some(Bits::new(bits.without(RUNNING).get() - REFERENCE))
+            }
+        });
+        suspended.map_err(|_| self)
+    }
+
+    /// Sets `COMPLETED`, since the outcome is there, clears `flags`, releases `count`
+    /// references, and wakes the join handle.
+    #[inline]
+    fn complete(mut self, count: usize, flags: Bits) {
+        let header = self.0.header();
+        // Once set, it stays, and the outcome belongs to this thread.
+        let discarded = header.lock.load().contains(JOIN_LEFT);
+        if discarded {
+            self.step(Step::Discard);
+        }
+        let done = |bits: Bits| {
+            let done = bits.without(RUNNING | SCHEDULED | JOIN_WAITS | flags) | COMPLETED;
+            match bits.contains(JOIN_LEFT) && !discarded {
+                true => (done, Left::Nothing),
+                false => release(done, count),
+            }
+        };
+        let mut left = Left::Nothing;
+        let mut complete = |bits| {
+            let (done, after) = done(bits);
+            left = after;
+            done
+        };
+        let alone = header
+            .lock
+            .update(|bits| (!bits.contains(JOIN_WAITS)).then(|| complete(bits)));
+        let (before, waker) = match alone {
+            Ok(before) => (before, None),
+            Err(_) => header.lock.unlisted(|bits, ()| {
+                let before = *bits;
+                *bits = complete(before);
+                // SAFETY: this section has found `JOIN_WAITS` set and clears it.
+                let waker = before
+                    .contains(JOIN_WAITS)
+                    .then(|| unsafe { header.join.take() });
+                (before, waker)
+            }),
+        };
+        if let Some(waker) = waker {
+            catch_panic(|| waker.wake());
+        }
+        if before.contains(JOIN_LEFT) && !discarded {
+            // The references have not been released.
+            self.step(Step::Discard);
+            if count > 0 {
+                self.0.change(|bits| release(bits, count));
+            }
+        } else {
+            self.0.settle(left);
+        }
     }
 }
 
@@ -730,8 +830,7 @@ impl<B: SharedBackend> TaskWaker<B> {
     /// See [`borrow`](Self::borrow). The reference is released here.
     unsafe fn wake(task: *const ()) {
         // SAFETY: the contract of this function.
-        let reference = ManuallyDrop::into_inner(unsafe { Self::borrow(task) });
-        reference.wake();
+        ManuallyDrop::into_inner(unsafe { Self::borrow(task) }).wake_and_release();
     }
 
     /// # Safety
@@ -750,13 +849,42 @@ impl<B: SharedBackend> TaskWaker<B> {
         drop(ManuallyDrop::into_inner(unsafe { Self::borrow(task) }));
     }
 
-    /// Returns a waker that borrows the reference of the holder of `header`.
-    fn lent(header: NonNull<Header<B>>) -> ManuallyDrop<Waker> {
-        let raw = RawWaker::new(header.as_ptr().cast_const().cast(), &Self::VTABLE);
+    /// Returns a waker that borrows the reference.
+    fn lent(reference: &Reference<B>) -> ManuallyDrop<Waker> {
+        let raw = RawWaker::new(reference.0.as_ptr().cast_const().cast(), &Self::VTABLE);
         // SAFETY: the vtable keeps the contract of wakers: a clone has a reference of
         // its own, and `Reference` is `Send` and `Sync`. This waker is not dropped.
         ManuallyDrop::new(unsafe { Waker::from_raw(raw) })
     }
+}
+
+/// Defines the accessors of a reference.
+macro_rules! accessors {
+    ($([$($generics:tt)*] $reference:ty, $field:tt;)*) => {$(
+        impl<$($generics)*> $reference {
+            /// Returns the number of the task.
+            #[inline]
+            #[must_use]
+            pub fn id(&self) -> u64 {
+                self.$field.header().id
+            }
+
+            /// Returns the metadata of the task.
+            #[must_use]
+            pub fn metadata(&self) -> Metadata {
+                self.$field.metadata()
+            }
+        }
+    )*};
+}
+
+accessors! {
+    [B: Backend] Runnable<B>, 0;
+    [B: Backend] Owned<B>, 0;
+    [B: Backend] Abort<B>, 0;
+    [B: Backend] Aborted<'_, B>, 0;
+    [B: Backend] Completion<B>, 0;
+    [T, B: Backend] Join<T, B>, reference;
 }
 
 impl<B: SharedBackend> Runnable<B> {
@@ -768,45 +896,26 @@ impl<B: SharedBackend> Runnable<B> {
     ///
     /// Panics if the task is [local](local_task) and this is another thread.
     pub fn run(self) -> RunResult<B> {
-        let this = self.0.0;
-        let header = self.0.header();
-        let Ok(before) = header.enter() else {
+        let Ok((before, mut running)) = self.0.enter(Bits::EMPTY) else {
             // The executor cancels the task, or has done so.
             return RunResult::Pending;
         };
-        let waker = TaskWaker::lent(this);
-        let mut cx = Context::from_waker(&waker);
-        let aborted = before.contains(CANCELLED);
-        // SAFETY: `RUNNING` has been set here, on the thread of the future, and
-        // `COMPLETED` was not set, so the future is there.
-        if aborted || !unsafe { (header.vtable.poll)(this, &mut cx) } {
-            // If the task was woken, this reference becomes that of the next
-            // runnable.
-            let pending = header.lock.update(|bits| {
-                if aborted || bits.contains(CANCELLED) {
-                    None
-                } else if bits.contains(SCHEDULED) {
-                    Some(bits.without(RUNNING))
-                } else if is_orphan(bits, references(bits) - 1) {
-                    None
-                } else {
-                    Some(remove_reference(bits.without(RUNNING)))
+        if before.contains(CANCELLED) {
+            running.step(Step::Cancel);
+        } else {
+            let waker = TaskWaker::lent(&self.0);
+            if !running.step(Step::Poll(&mut Context::from_waker(&waker))) {
+                match running.suspend() {
+                    Ok(before) if before.contains(SCHEDULED) => return RunResult::Woken(self),
+                    Ok(_) => {
+                        core::mem::forget(self);
+                        return RunResult::Pending;
+                    }
+                    Err(mut running) => _ = running.step(Step::Cancel),
                 }
-            });
-            match pending {
-                Ok(before) if before.contains(SCHEDULED) => return RunResult::Woken(self),
-                Ok(_) => {
-                    core::mem::forget(self);
-                    return RunResult::Pending;
-                }
-                // SAFETY: as for the poll, which left the future there.
-                Err(_) => unsafe { (header.vtable.cancel)(this) },
             }
         }
-        let key = self.key();
-        // SAFETY: `RUNNING` has been set here, and `self` is a reference.
-        unsafe { Header::finish(this) };
-        RunResult::Completed(key)
+        RunResult::Completed(Completion(ManuallyDrop::new(self.0)))
     }
 
     /// Drops the future, unless the task is completed or running. The outcome is then
@@ -816,20 +925,47 @@ impl<B: SharedBackend> Runnable<B> {
     /// # Panics
     ///
     /// Panics if the task is [local](local_task) and this is another thread.
-    pub fn cancel(self) -> Option<usize> {
+    pub fn cancel(self) -> Option<u32> {
         (self.0.cancel() == Cancel::Dropped).then(|| self.key())
     }
 
     /// Returns the number that the executor has given to the task.
     #[must_use]
-    pub fn key(&self) -> usize {
+    pub fn key(&self) -> u32 {
+        self.0.header().key.load(Ordering::Relaxed)
+    }
+}
+
+impl<B: Backend> Completion<B> {
+    /// Returns the number that the executor has given to the task.
+    #[must_use]
+    pub fn key(&self) -> u32 {
         self.0.header().key.load(Ordering::Relaxed)
     }
 
-    /// Returns the metadata of the task.
-    #[must_use]
-    pub fn metadata(&self) -> &Metadata {
-        &self.0.header().metadata
+    /// Completes the task, and releases the reference of the executor in the same
+    /// section. The executor has removed it from its collection, so that nothing
+    /// cancels the task meanwhile.
+    #[inline]
+    pub fn complete(self, owned: Option<Owned<B>>) {
+        let this = ManuallyDrop::new(self);
+        match owned {
+            Some(owned) if owned.0.0 == this.0.0 => {
+                core::mem::forget(owned);
+                Running(&this.0).complete(2, OWNED);
+            }
+            // It is the reference to another task.
+            other => {
+                Running(&this.0).complete(1, Bits::EMPTY);
+                drop(other);
+            }
+        }
+    }
+}
+
+impl<B: Backend> Drop for Completion<B> {
+    fn drop(&mut self) {
+        Running(&self.0).complete(1, Bits::EMPTY);
     }
 }
 
@@ -842,15 +978,9 @@ impl<B: Backend> Aborted<'_, B> {
     /// # Panics
     ///
     /// Panics if the task is [local](local_task) and this is another thread.
-    pub fn cancel(self) -> Option<usize> {
+    pub fn cancel(self) -> Option<u32> {
         let dropped = self.0.cancel() == Cancel::Dropped;
         dropped.then(|| self.0.header().key.load(Ordering::Relaxed))
-    }
-
-    /// Returns the metadata of the task.
-    #[must_use]
-    pub fn metadata(&self) -> &Metadata {
-        &self.0.header().metadata
     }
 }
 
@@ -868,36 +998,27 @@ impl<B: Backend> Owned<B> {
 
     /// Gives the task a number, with which its executor finds this reference. It is
     /// called before the first run.
-    pub fn set_key(&self, key: usize) {
+    pub fn set_key(&self, key: u32) {
         self.0.header().key.store(key, Ordering::Relaxed);
-    }
-
-    /// Returns the metadata of the task.
-    #[must_use]
-    pub fn metadata(&self) -> &Metadata {
-        &self.0.header().metadata
     }
 }
 
 impl<B: Backend> Drop for Owned<B> {
     fn drop(&mut self) {
-        // The flag is cleared in the section that releases the reference, which is
-        // not dropped once more.
-        self.0.release(OWNED);
+        // The flag is cleared in the section that releases the reference.
+        self.0.change(|bits| release(bits.without(OWNED), 1));
     }
 }
 
 impl<T, B: Backend> Join<T, B> {
-    /// Returns the outcome once the future is gone, and empties `this`.
+    /// Returns the outcome once the future is gone.
     ///
     /// # Panics
     ///
-    /// Panics if `this` is empty.
-    pub fn poll(this: &mut Option<Self>, cx: &mut Context<'_>) -> Poll<Outcome<T>> {
-        let header = match this {
-            Some(join) => join.reference.header(),
-            None => panic!("JoinHandle polled after it was ready"),
-        };
+    /// Panics if it is polled again after it was ready.
+    #[inline]
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Outcome<T>> {
+        let header = self.reference.header();
         let bits = header.lock.load();
         if !bits.contains(COMPLETED) {
             // SAFETY: the one join handle is borrowed exclusively. `JOIN_WAITS` is
@@ -912,21 +1033,19 @@ impl<T, B: Backend> Join<T, B> {
                 return Poll::Pending;
             }
         }
-        let join = this.take().expect("it was there above");
-        Poll::Ready(join.take())
+        // SAFETY: since `COMPLETED` the stage belongs to the join handle, which is
+        // borrowed exclusively.
+        let outcome = unsafe { self.reference.task().outcome() };
+        // SAFETY: the place is that of an outcome of the type that the handle was
+        // created with.
+        let outcome = unsafe { outcome.cast::<Option<Outcome<T>>>().as_mut() }.take();
+        Poll::Ready(outcome.expect("JoinHandle polled after it was ready"))
     }
 
-    /// Takes the outcome. The task is completed.
-    fn take(self) -> Outcome<T> {
-        let this = ManuallyDrop::new(self);
-        let mut outcome = MaybeUninit::<Outcome<T>>::uninit();
-        let to = (&raw mut outcome).cast();
-        // SAFETY: since `COMPLETED` the cell belongs to the join handle, which ends
-        // here. The type of the output is the one that the handle was made with.
-        unsafe { (this.reference.header().vtable.take)(this.reference.0, to) };
-        this.reference.release(Bits::EMPTY);
-        // SAFETY: `take` has written it.
-        unsafe { outcome.assume_init() }
+    /// Returns the name of the task, if it has one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.reference.task().name().map(|name| &**name)
     }
 
     /// Returns `true` if the task is completed: its future is gone and its outcome is
@@ -947,29 +1066,42 @@ impl<T, B: Backend> Join<T, B> {
         Abort(self.reference.reference())
     }
 
-    /// Returns the metadata of the task.
-    #[must_use]
-    pub fn metadata(&self) -> &Metadata {
-        &self.reference.header().metadata
+    /// Gives up the wait, if the task is not completed. Returns `true` if it is.
+    fn leave(&self) -> bool {
+        let header = self.reference.header();
+        let left = header.lock.update(|bits| {
+            (!bits.contains(COMPLETED)).then(|| bits.without(JOIN_WAITS) | JOIN_LEFT)
+        });
+        if left.is_ok_and(|before| before.contains(JOIN_WAITS)) {
+            // SAFETY: the update has found `JOIN_WAITS` set and cleared it.
+            let waker = unsafe { header.join.take() };
+            catch_panic(|| drop(waker));
+        }
+        left.is_err()
     }
 }
 
 impl<T, B: Backend> Drop for Join<T, B> {
     fn drop(&mut self) {
-        let header = self.reference.header();
-        let left = header.lock.update(|bits| {
-            (!bits.contains(COMPLETED)).then(|| bits.without(JOIN_WAITS) | JOIN_LEFT)
+        let reference = &*self.reference;
+        // As a rule the handle has not waited, and leaves in the section that releases
+        // its reference.
+        let mut left = Left::Nothing;
+        let left_at_once = reference.header().lock.update(|bits| {
+            (!bits.intersects(COMPLETED | JOIN_WAITS)).then(|| {
+                let (bits, after) = release(bits | JOIN_LEFT, 1);
+                left = after;
+                bits
+            })
         });
-        match left {
-            Ok(before) if before.contains(JOIN_WAITS) => {
-                // SAFETY: the update has found `JOIN_WAITS` set and cleared it.
-                let waker = unsafe { header.join.take() };
-                catch_panic(|| drop(waker));
-            }
-            Ok(_) => {}
-            // SAFETY: since `COMPLETED` the cell belongs to the join handle.
-            Err(_) => unsafe { (header.vtable.discard)(self.reference.0) },
+        if left_at_once.is_ok() {
+            return reference.settle(left);
         }
+        if self.leave() {
+            // SAFETY: since `COMPLETED` the stage belongs to the join handle.
+            unsafe { reference.task().step(Step::Discard) };
+        }
+        reference.change(|bits| release(bits, 1));
     }
 }
 
@@ -984,12 +1116,6 @@ impl<B: Backend> Abort<B> {
     pub fn is_finished(&self) -> bool {
         self.0.header().lock.load().contains(COMPLETED)
     }
-
-    /// Returns the metadata of the task.
-    #[must_use]
-    pub fn metadata(&self) -> &Metadata {
-        &self.0.header().metadata
-    }
 }
 
 impl<B: Backend> Clone for Abort<B> {
@@ -1000,28 +1126,32 @@ impl<B: Backend> Clone for Abort<B> {
 
 impl<B: Backend> fmt::Debug for Runnable<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Runnable")
-            .field(&self.0.header().metadata.id)
-            .finish()
+        f.debug_tuple("Runnable").field(&self.id()).finish()
+    }
+}
+
+impl<B: Backend> fmt::Debug for Completion<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Completion").field(&self.id()).finish()
     }
 }
 
 impl<B: Backend> fmt::Debug for Aborted<'_, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Aborted").field(&self.metadata().id).finish()
+        f.debug_tuple("Aborted").field(&self.id()).finish()
     }
 }
 
 impl<B: Backend> fmt::Debug for Owned<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Owned").field(&self.metadata().id).finish()
+        f.debug_tuple("Owned").field(&self.id()).finish()
     }
 }
 
 impl<T, B: Backend> fmt::Debug for Join<T, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Join")
-            .field("id", &self.metadata().id)
+            .field("id", &self.id())
             .field("is_finished", &self.is_finished())
             .finish()
     }
@@ -1030,7 +1160,7 @@ impl<T, B: Backend> fmt::Debug for Join<T, B> {
 impl<B: Backend> fmt::Debug for Abort<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Abort")
-            .field("id", &self.metadata().id)
+            .field("id", &self.id())
             .field("is_finished", &self.is_finished())
             .finish()
     }

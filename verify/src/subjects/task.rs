@@ -342,7 +342,7 @@ impl<B: BlockingBackend> Subject for TasksOn<B> {
         let metadata = Metadata {
             id: 0,
             location: Location::caller(),
-            name: None,
+            name: (),
         };
         let future = poll_fn({
             let gate = gate.clone();
@@ -379,7 +379,13 @@ impl<B: BlockingBackend> Subject for TasksOn<B> {
             (Part::Joiner(None), Op::IsFinished) => return Started::Done(Ret::Is(true)),
             (Part::Joiner(join), Op::Join) => {
                 return Started::future(async move {
-                    match poll_fn(|cx| Join::poll(join, cx)).await {
+                    let outcome = poll_fn(|cx| match join {
+                        Some(join) => join.poll(cx),
+                        None => unreachable!("no step polls a join end that has left"),
+                    });
+                    let outcome = outcome.await;
+                    *join = None;
+                    match outcome {
                         Ok(value) => Ret::Output(value.id()),
                         Err(Failure::Cancelled) => Ret::Cancelled,
                         Err(Failure::Panicked(panic)) => std::panic::resume_unwind(panic),
