@@ -1022,6 +1022,85 @@ fn an_abort_beside_a_call_that_begins_drops_what_it_captured_once<C: Checker>() 
     );
 }
 
+/// What a task waits for, with its thread.
+struct Gate<C: Checker>(StateLock<WakerSlot, C>);
+
+const OPEN: Bits = Bits::new(1);
+
+impl<C: Checker> Gate<C> {
+    fn new() -> Arc<Self> {
+        Arc::new(Self(StateLock::new_in(Bits::EMPTY, WakerSlot::new())))
+    }
+
+    fn open(&self) {
+        self.0.with(|section| {
+            section.bits.insert(OPEN);
+            section.wakes.wake(section.state);
+        });
+    }
+
+    fn block(&self) {
+        block_on::<C, _>(poll_fn(|cx| {
+            self.0.poll(cx, true, |section, registration| {
+                match section.bits.contains(OPEN) {
+                    true => Ok(()),
+                    false => Err(registration.register(section.state)),
+                }
+            })
+        }));
+    }
+}
+
+/// Two tasks come while all workers are idle or about to be, from outside or from a
+/// worker. The second comes while a worker searches for the first. Each blocks its worker
+/// until the other has begun, so both are found, by different workers. If a worker that
+/// searches finds a task and leaves the other to no worker, loom reports a deadlock.
+fn of_two_tasks_none_is_left_by_the_worker_that_searches<C: Checker>(of_worker: bool) {
+    let (executions, _) = explore_within::<C, _>(Some(2), move || {
+        let count = if of_worker { 3 } else { 2 };
+        let workers = Workers::<C>::new(count, |_| C::worker());
+        let ends: Vec<_> = (0..2)
+            .map(|index| {
+                let workers = workers.clone();
+                C::spawn(move || {
+                    C::enter_worker(index);
+                    let mut worker = Worker::new(workers, idle(), index);
+                    drop(worker.next().map(Runnable::run));
+                })
+            })
+            .collect();
+        if of_worker {
+            C::enter_worker(2);
+        }
+        let gates = [Gate::<C>::new(), Gate::new()];
+        let joins = [0, 1].map(|own| {
+            let gates = gates.clone();
+            spawn(&workers, async move {
+                gates[own].open();
+                gates[1 - own].block();
+            })
+        });
+        for end in ends {
+            end();
+        }
+        for end in joins {
+            join(end).expect("the task ends");
+        }
+        if of_worker {
+            drop(Worker::new(workers, idle(), 2));
+        }
+    });
+    assert!(executions > 10);
+}
+
+fn of_two_tasks_that_are_injected_none_is_left_by_the_worker_that_searches<C: Checker>() {
+    of_two_tasks_none_is_left_by_the_worker_that_searches::<C>(false);
+}
+
+fn of_two_tasks_that_a_worker_spawns_none_is_left_by_the_worker_that_searches<C: Checker>() {
+    of_two_tasks_none_is_left_by_the_worker_that_searches::<C>(true);
+}
+
 /// A worker spawns a task and blocks until the task has ended. The other worker, which is
 /// idle or about to be, runs it.
 fn a_spawned_task_is_not_stranded_by_what_spawned_it<C: Checker>() {
@@ -1068,4 +1147,6 @@ models!(
     a_call_that_is_refused_a_thread_leaves_no_call_behind,
     an_abort_beside_a_call_that_begins_drops_what_it_captured_once,
     a_spawned_task_is_not_stranded_by_what_spawned_it,
+    of_two_tasks_that_are_injected_none_is_left_by_the_worker_that_searches,
+    of_two_tasks_that_a_worker_spawns_none_is_left_by_the_worker_that_searches,
 );

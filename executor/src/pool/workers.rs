@@ -8,6 +8,10 @@
 //!   nothing to run ──▶ among the idle ──▶ looked everywhere again ──▶ parked
 //!                        ▲ in one section with the look into the inject queue
 //!
+//!   parked ──a push unparks it──▶ searching ──finds a task──▶ unparks another if there is
+//!     ▲                              │                        more, and runs
+//!     └────────finds nothing─────────┘
+//!
 //!   the first idle ──▶ drives: turns ⇄ parked until the next deadline
 //!   it goes to run something while others are idle ──▶ one of those drives
 //! ```
@@ -21,6 +25,13 @@
 //!    comes before the push, which then finds it idle and unparks it. The one exception
 //!    is a push into an empty lifo slot, which unparks no worker. A task in the lifo slot
 //!    runs after the poll that woke it, or on a worker that steals it.
+//!
+//!    A push also unparks no worker if one is searching, which has been unparked for
+//!    another push and has not found a task yet. So a burst of pushes unparks one worker
+//!    after another, each when it is needed. A worker that finds a task stops searching in
+//!    a section, and then enters the lock of every queue, as one that becomes idle does.
+//!    So either it finds what was pushed, and unparks another worker, or its section comes
+//!    before the push, which then finds that no worker searches.
 //! 2. While a worker is idle, no deadline is missed. The lock of the idle workers also
 //!    protects which of them drives. The one that drives is the last to be unparked for
 //!    something else. If it leaves with a deadline to come, or if it was notified since
@@ -54,6 +65,8 @@ const INJECTED: Bits = Bits::new(1 << 1);
 const IDLE: Bits = Bits::new(1 << 2);
 /// The worker that drives has been notified, and takes another turn.
 const NOTIFIED: Bits = Bits::new(1 << 3);
+/// Workers search that have been unparked.
+const SEARCHING: Bits = Bits::new(1 << 4);
 
 /// The queue is not empty.
 const FULL: Bits = Bits::new(1);
@@ -82,6 +95,9 @@ struct State<B: BlockingBackend> {
     idle: Vec<(usize, Arc<B::Park>)>,
     /// The first idle worker drives.
     driven: bool,
+    /// The number of workers that have been unparked, and have neither found a task nor
+    /// become idle again.
+    searching: usize,
 }
 
 struct Queue<B: BlockingBackend> {
@@ -126,6 +142,8 @@ pub(crate) struct Worker<B: BlockingBackend> {
     park: Arc<B::Park>,
     ticks: u32,
     lifo_polls: u32,
+    /// It has been unparked, and is counted among those that search.
+    searching: Cell<bool>,
 }
 
 impl<B: BlockingBackend> Workers<B> {
@@ -141,6 +159,7 @@ impl<B: BlockingBackend> Workers<B> {
             inject_queue: VecDeque::new(),
             idle: Vec::new(),
             driven: false,
+            searching: 0,
         };
         Arc::new(Self {
             state: StateLock::new_in(Bits::EMPTY, state),
@@ -239,7 +258,7 @@ impl<B: BlockingBackend> Workers<B> {
             }
             section.bits.insert(INJECTED);
             section.state.inject_queue.push_back(runnable);
-            (None, section.state.pop_idle(section.bits))
+            (None, section.state.pop_for_push(section.bits))
         });
         // The task of a refused runnable is cancelled, or will be.
         drop(refused);
@@ -264,16 +283,25 @@ impl<B: BlockingBackend> Workers<B> {
         }
     }
 
+    /// Unparks an idle worker for what has been pushed, unless one searches.
     fn unpark_one(&self) {
-        if !self.state.load().contains(IDLE) {
+        let bits = self.state.load();
+        if !bits.contains(IDLE) || bits.contains(SEARCHING) {
             return;
         }
         let idle = self
             .state
-            .with(|section| section.state.pop_idle(section.bits));
+            .with(|section| section.state.pop_for_push(section.bits));
         if let Some(park) = idle {
             park.unpark();
         }
+    }
+
+    /// Returns whether a queue is not empty. Entering the sections, instead of loading the
+    /// bits, orders this search with each push.
+    fn any_queued(&self) -> bool {
+        let mut queues = self.queues.iter();
+        queues.any(|queue| queue.with(|section| section.bits.contains(FULL)))
     }
 
     /// Ends the pool. No task begins any more, and the workers cancel those that are
@@ -281,7 +309,8 @@ impl<B: BlockingBackend> Workers<B> {
     pub(crate) fn close(&self) {
         self.tasks.with(|section| section.bits.insert(CLOSED));
         let (inject_queue, idle) = self.state.with(|section| {
-            *section.bits = section.bits.without(IDLE | INJECTED | NOTIFIED) | CLOSED;
+            let open = IDLE | INJECTED | NOTIFIED | SEARCHING;
+            *section.bits = section.bits.without(open) | CLOSED;
             section.state.driven = false;
             (
                 std::mem::take(&mut section.state.inject_queue),
@@ -310,11 +339,29 @@ impl<B: BlockingBackend> State<B> {
         drives
     }
 
-    /// Removes an idle worker, which is to be unparked.
+    /// Removes an idle worker, which is to be unparked. It searches from now on.
     fn pop_idle(&mut self, bits: &mut Bits) -> Option<Arc<B::Park>> {
         let (_, park) = self.idle.pop()?;
+        self.searching += 1;
+        bits.insert(SEARCHING);
         self.settle(bits);
         Some(park)
+    }
+
+    /// Removes an idle worker as [`pop_idle`](Self::pop_idle) does, unless one searches.
+    fn pop_for_push(&mut self, bits: &mut Bits) -> Option<Arc<B::Park>> {
+        match bits.contains(SEARCHING) {
+            true => None,
+            false => self.pop_idle(bits),
+        }
+    }
+
+    /// A worker does not search any more.
+    fn end_search(&mut self, bits: &mut Bits) {
+        self.searching = self.searching.saturating_sub(1);
+        if self.searching == 0 {
+            bits.remove(SEARCHING);
+        }
     }
 
     fn settle(&mut self, bits: &mut Bits) {
@@ -351,6 +398,7 @@ impl<B: BlockingBackend> Worker<B> {
             park: Arc::new(B::Park::new()),
             ticks: 0,
             lifo_polls: 0,
+            searching: Cell::new(false),
         }
     }
 
@@ -368,11 +416,29 @@ impl<B: BlockingBackend> Worker<B> {
                 .or_else(|| self.take_injected())
                 .or_else(|| self.steal());
             if next.is_some() {
+                if self.searching.get() {
+                    self.found();
+                }
                 return next;
             }
             self.sleep();
         }
         None
+    }
+
+    /// Stops searching, because it has found a task. Unparks another worker if there is
+    /// more to find.
+    #[cold]
+    fn found(&self) {
+        let Workers { state, .. } = &*self.workers;
+        self.searching.set(false);
+        let bits = state.with(|section| {
+            section.state.end_search(section.bits);
+            *section.bits
+        });
+        if bits.contains(IDLE) && (bits.contains(INJECTED) || self.workers.any_queued()) {
+            self.workers.unpark_one();
+        }
     }
 
     fn own(&mut self) -> Option<Runnable<B>> {
@@ -478,10 +544,13 @@ impl<B: BlockingBackend> Worker<B> {
 
     /// Sleeps until something is pushed, a deadline wakes a task, or the pool ends.
     pub(super) fn sleep(&self) {
-        let Workers { state, queues, .. } = &*self.workers;
+        let Workers { state, .. } = &*self.workers;
         let drives = state.with(|section| {
             if section.bits.intersects(CLOSED | INJECTED) {
                 return None;
+            }
+            if self.searching.take() {
+                section.state.end_search(section.bits);
             }
             let park = self.park.clone();
             Some(section.state.push_idle(section.bits, self.index, park))
@@ -489,11 +558,7 @@ impl<B: BlockingBackend> Worker<B> {
         let Some(drives) = drives else {
             return;
         };
-        // Entering the sections, instead of loading the bits, orders this search with
-        // each push.
-        let found = queues
-            .iter()
-            .any(|queue| queue.with(|section| section.bits.contains(FULL)));
+        let found = self.workers.any_queued();
         // Without a turn, it is unknown whether there is a deadline to come.
         let mut left = true;
         if !found && drives {
@@ -539,7 +604,10 @@ impl<B: BlockingBackend> Worker<B> {
         let next = self.workers.state.with(|section| {
             let (bits, state) = (section.bits, section.state);
             let drove = state.is_driven_by(self.index);
+            let idle = state.idle.len();
             state.idle.retain(|&(index, _)| index != self.index);
+            // If it is not among the idle, it has been unparked.
+            self.searching.set(state.idle.len() == idle);
             if drove {
                 state.driven = false;
             }
