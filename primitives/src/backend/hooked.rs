@@ -46,15 +46,25 @@ pub trait Hooks: Send + Sync + 'static {
 /// assert_eq!(clones.0.load(Ordering::Relaxed), 1);
 /// ```
 pub fn hooked<H: Hooks>(hooks: Arc<H>) -> Waker {
-    // SAFETY: the data is a raw `Arc<H>`, and the vtable is that of `H`.
+    // SAFETY: the data is a raw `Arc<H>`, and the functions of `VTable<H>` keep the
+    // contract of `RawWaker`: a clone is one more `Arc`, a wake by value and a drop give
+    // one up, and `Hooks` may be called from any thread.
     unsafe { Waker::new(Arc::into_raw(hooks).cast(), VTable::<H>::vtable()) }
 }
 
 struct VTable<H>(H);
 
 impl<H: Hooks> VTable<H> {
-    const VTABLE: RawWakerVTable =
-        RawWakerVTable::new(Self::clone, Self::wake, Self::wake_by_ref, Self::drop);
+    const VTABLE: RawWakerVTable = RawWakerVTable::new(
+        |waker| {
+            let hooks = Self::hooks(waker);
+            hooks.cloned();
+            RawWaker::new(Arc::into_raw(Arc::clone(&hooks)).cast(), Self::vtable())
+        },
+        |waker| ManuallyDrop::into_inner(Self::hooks(waker)).woken(),
+        |waker| Self::hooks(waker).woken(),
+        |waker| ManuallyDrop::into_inner(Self::hooks(waker)).dropped(),
+    );
 
     /// Returns the one vtable. `will_wake` compares its address, and a constant that
     /// two functions name may have two addresses.
@@ -63,34 +73,12 @@ impl<H: Hooks> VTable<H> {
         &Self::VTABLE
     }
 
-    /// # Safety
-    ///
-    /// `data` is that of a waker made by [`hooked`], which outlives the result.
-    unsafe fn borrow(data: *const ()) -> ManuallyDrop<Arc<H>> {
-        // SAFETY: `data` came from `Arc::into_raw`, and `ManuallyDrop` leaves alone
-        // the count that stands for the waker.
-        ManuallyDrop::new(unsafe { Arc::from_raw(data.cast()) })
-    }
-
-    unsafe fn clone(data: *const ()) -> RawWaker {
-        // SAFETY: called by a waker, for its data.
-        let hooks = unsafe { Self::borrow(data) };
-        hooks.cloned();
-        RawWaker::new(Arc::into_raw(Arc::clone(&hooks)).cast(), Self::vtable())
-    }
-
-    unsafe fn wake(data: *const ()) {
-        // SAFETY: called by a waker, for its data, which it gives up.
-        ManuallyDrop::into_inner(unsafe { Self::borrow(data) }).woken();
-    }
-
-    unsafe fn wake_by_ref(data: *const ()) {
-        // SAFETY: called by a waker, for its data.
-        unsafe { Self::borrow(data) }.woken();
-    }
-
-    unsafe fn drop(data: *const ()) {
-        // SAFETY: called by a waker, for its data, which it gives up.
-        ManuallyDrop::into_inner(unsafe { Self::borrow(data) }).dropped();
+    /// Returns the `Arc` of a waker. The functions of the vtable are the only callers,
+    /// and give one up only if they give up the waker.
+    fn hooks(waker: *const ()) -> ManuallyDrop<Arc<H>> {
+        // SAFETY: a `Waker` calls the functions of its vtable with its own data, which
+        // came from `Arc::into_raw` in `hooked` or in a clone. `ManuallyDrop` leaves
+        // alone the count that stands for the waker.
+        ManuallyDrop::new(unsafe { Arc::from_raw(waker.cast()) })
     }
 }

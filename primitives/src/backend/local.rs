@@ -112,11 +112,6 @@ unsafe impl<S> RawStateLock<S> for LocalLock<S> {
         self.bits.get()
     }
 
-    #[inline]
-    unsafe fn store(&self, bits: Bits) {
-        self.bits.set(bits);
-    }
-
     fn get_mut<R>(&mut self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
         f(self.bits.get_mut(), self.state.get_mut())
     }

@@ -103,10 +103,6 @@ unsafe impl<S> RawStateLock<S> for LoomLock<S> {
         self.section(|bits, _| *bits)
     }
 
-    unsafe fn store(&self, new: Bits) {
-        self.section(|bits, _| *bits = new);
-    }
-
     fn get_mut<R>(&mut self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
         let state = self.state.get_mut().expect("no panic passes the guard");
         f(self.bits.get_mut(), state)

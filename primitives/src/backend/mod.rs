@@ -28,6 +28,7 @@ mod loom;
 #[cfg(feature = "std")]
 mod native;
 mod observed;
+mod shared_cell;
 #[cfg(feature = "shuttle")]
 mod shuttle;
 mod spin;
@@ -48,6 +49,7 @@ pub use self::loom::{Loom, LoomAtomicWord, LoomAtomics, LoomCell, LoomLock, Loom
 #[cfg(feature = "std")]
 pub use self::native::{Native, StdAtomics};
 pub use self::observed::{Observed, ObservedLock, Observer};
+pub(crate) use self::shared_cell::SharedCell;
 #[cfg(feature = "shuttle")]
 pub use self::shuttle::{Shuttle, ShuttleLock, ShuttlePark};
 pub use self::spin::{Spin, SpinAtomics, SpinPark};

@@ -151,14 +151,6 @@ unsafe impl<S, L: RawStateLock<S>, O: Observer> RawStateLock<S> for ObservedLock
         bits
     }
 
-    unsafe fn store(&self, bits: Bits) {
-        let mut visit = self.approach(Passage::Store);
-        // SAFETY: the contract of this function is that of the observed lock's
-        // `store`.
-        unsafe { self.lock.store(bits) };
-        drop(InSection::<O>::new(&mut visit, bits));
-    }
-
     fn get_mut<R>(&mut self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
         self.lock.get_mut(f)
     }

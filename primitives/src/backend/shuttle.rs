@@ -75,10 +75,6 @@ unsafe impl<S> RawStateLock<S> for ShuttleLock<S> {
         self.section(|bits, _| *bits)
     }
 
-    unsafe fn store(&self, new: Bits) {
-        self.section(|bits, _| *bits = new);
-    }
-
     fn get_mut<R>(&mut self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         f(self.bits.get_mut(), state)

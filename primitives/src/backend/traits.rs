@@ -35,7 +35,7 @@ pub trait Backend: Sized + 'static {
 /// Sections exclude one another, and each happens after the one before it:
 ///
 /// - While the closure of a `with` runs, no other closure of a `with` runs, and no
-///   `update`, `exchange` or `store` replaces the bits. The state is borrowed by that
+///   `update` or `exchange` replaces the bits. The state is borrowed by that
 ///   closure alone.
 /// - The closure of an `update` runs outside every section and excludes nothing. What
 ///   it returned is stored in one step with a comparison, which has found the bits to
@@ -90,14 +90,6 @@ pub unsafe trait RawStateLock<S> {
 
     /// Returns the bits, as the last completed section left them.
     fn load(&self) -> Bits;
-
-    /// Sets the bits by a plain store, for a sole user.
-    ///
-    /// # Safety
-    ///
-    /// No other thread is in a section, and none enters one before this call has
-    /// returned and the caller has made that known.
-    unsafe fn store(&self, bits: Bits);
 
     /// Lends the bits and the state by exclusive borrow, without locking.
     fn get_mut<R>(&mut self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R;

@@ -15,8 +15,6 @@ pub enum Passage {
     Update,
     /// [`RawStateLock::with`](super::RawStateLock::with): works on bits and state.
     With,
-    /// [`RawStateLock::store`](super::RawStateLock::store): the sole user sets the bits.
-    Store,
     /// A section like `With` that changes nothing.
     Look,
 }

@@ -258,11 +258,6 @@ unsafe impl<S, A: Atomics> RawStateLock<S> for WordLock<S, A> {
         Bits::of_word(self.word.load_acquire())
     }
 
-    #[inline]
-    unsafe fn store(&self, bits: Bits) {
-        self.word.store_release(bits.to_word());
-    }
-
     fn get_mut<R>(&mut self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
         let state = &self.state;
         self.word.get_mut(|word| {

@@ -305,20 +305,6 @@ impl<S, B: Backend> StateLock<S, B> {
         result.map_or(Poll::Pending, Poll::Ready)
     }
 
-    /// Sets the bits by a plain store.
-    ///
-    /// # Safety
-    ///
-    /// The contract is that of [`RawStateLock::store`].
-    #[inline]
-    pub(crate) unsafe fn store(&self, bits: Bits) {
-        if let Some(mut watched) = self.watched(Passage::Store) {
-            watched.enter(bits);
-        }
-        // SAFETY: the contract of this function is that of `RawStateLock::store`.
-        unsafe { self.raw.store(bits) }
-    }
-
     /// Gives mutable access to the bits and the state, without locking.
     pub fn get_mut<R>(&mut self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
         self.raw.get_mut(f)

@@ -23,12 +23,12 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::task::{Context, Poll, Waker};
 
 use super::{Bits, StateLock};
-use crate::backend::{Backend, Cell};
+use crate::backend::{Backend, SharedCell};
 
 /// A cell for the waker of one waiter, beside the lock whose bits it waits for.
 /// Dropping the cell does not drop a waker.
 pub(crate) struct WakerCell<B: Backend> {
-    waker: B::Cell<MaybeUninit<Waker>>,
+    waker: SharedCell<MaybeUninit<Waker>, B>,
 }
 
 /// The cell holds the waker of the latest poll or none. A waker that panics when it
@@ -40,7 +40,7 @@ impl<B: Backend> WakerCell<B> {
     #[inline]
     pub(crate) fn new() -> Self {
         Self {
-            waker: B::Cell::new(MaybeUninit::uninit()),
+            waker: SharedCell::new(MaybeUninit::uninit()),
         }
     }
 
@@ -65,8 +65,15 @@ impl<B: Backend> WakerCell<B> {
         cx: &mut Context<'_>,
     ) -> Poll<Bits> {
         let waiting = seen.contains(waits);
-        // SAFETY: `waits` was set, so a waker had been written.
-        if waiting && unsafe { self.will_wake(cx.waker()) } {
+        if waiting
+            && self.waker.with(|cell| {
+                // SAFETY: `waits` was set, so a waker has been written. Only the waiter
+                // writes the cell, which is the caller. A section of another thread may
+                // be taking the waker at this moment: a read beside this one, which
+                // leaves its two pointers in place. They are only compared.
+                unsafe { &*cell.cast::<Waker>() }.will_wake(cx.waker())
+            })
+        {
             return Poll::Pending;
         }
         // The new waker is cloned first. If that panics, the old waker is still
@@ -91,7 +98,7 @@ impl<B: Backend> WakerCell<B> {
             Ok(_) => Poll::Pending,
             Err(bits) => {
                 // SAFETY: the waker was written above, and `waits` is still clear.
-                unsafe { self.take_back() };
+                drop_unneeded(unsafe { self.take() });
                 Poll::Ready(bits)
             }
         }
@@ -123,40 +130,14 @@ impl<B: Backend> WakerCell<B> {
     pub(crate) unsafe fn take(&self) -> Waker {
         // The read leaves the cell as it is, since the waiter may be comparing.
         self.waker.with(|cell| {
-            // SAFETY: the cell belongs to the caller.
-            let waker = unsafe { cell.read() };
-            // SAFETY: a waker has been put.
-            unsafe { waker.assume_init() }
+            // SAFETY: a waker has been put, and the cell belongs to the caller.
+            unsafe { cell.cast::<Waker>().read() }
         })
     }
+}
 
-    /// Drops the waker, which turned out not to be needed.
-    ///
-    /// # Safety
-    ///
-    /// The contract is that of [`take`](Self::take).
-    #[cold]
-    unsafe fn take_back(&self) {
-        // SAFETY: the contract of this function is that of `take`.
-        drop(unsafe { self.take() });
-    }
-
-    /// Returns `true` if the waker that was put last, and may have been taken since,
-    /// wakes the same task as `waker`.
-    ///
-    /// # Safety
-    ///
-    /// The caller is the waiter, and has put a waker.
-    #[inline]
-    unsafe fn will_wake(&self, waker: &Waker) -> bool {
-        self.waker.with(|cell| {
-            // SAFETY: only the waiter writes the cell, and the waiter is the caller.
-            // A section of another thread may be taking the waker at this moment,
-            // which is a read beside this one.
-            let held = unsafe { &*cell };
-            // SAFETY: a waker has been put, and taking it left its two pointers in
-            // place. They are only compared.
-            unsafe { held.assume_init_ref() }.will_wake(waker)
-        })
-    }
+/// Drops a waker that turned out not to be needed.
+#[cold]
+fn drop_unneeded(waker: Waker) {
+    drop(waker);
 }

@@ -39,9 +39,9 @@ use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ops::Deref;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::ptr::NonNull;
-use core::task::{Context, Poll};
+use core::task::{Context, Poll, Waker};
 
-use crate::backend::{Backend, Cell, DefaultBackend, SharedBackend};
+use crate::backend::{Backend, DefaultBackend, SharedBackend, SharedCell};
 use crate::protocol::wake::After;
 use crate::protocol::waker_cell::WakerCell;
 use crate::protocol::{Bits, StateLock, WakeList};
@@ -64,7 +64,9 @@ pub struct Handoff<T, B: Backend = DefaultBackend> {
     lock: StateLock<(), B>,
     tx_waker: WakerCell<B>,
     rx_waker: WakerCell<B>,
-    value: B::Cell<MaybeUninit<T>>,
+    /// The value moves from one thread to another and is never shared, since its cell
+    /// belongs to one side at a time (invariant 1).
+    value: SharedCell<MaybeUninit<T>, B>,
 }
 
 /// The storage of a handoff: on the heap ([`Boxed`]) or in a slot of the caller
@@ -73,23 +75,8 @@ pub trait Storage {
     /// The backend of the handoff.
     type Backend: Backend;
 
-    /// How each half refers to the handoff.
-    type Pointer<T>: Deref<Target = Handoff<T, Self::Backend>> + Release + Copy;
-}
-
-/// How the last half to leave releases the storage.
-///
-/// # Safety
-///
-/// Before `release`, dereferencing the two pointers of one pair gives the same
-/// handoff.
-pub unsafe trait Release {
-    /// Releases the storage.
-    ///
-    /// # Safety
-    ///
-    /// Both halves have left, and nothing uses the handoff afterwards.
-    unsafe fn release(self);
+    /// Whether the last half to leave frees the handoff. Otherwise it empties it.
+    const ON_HEAP: bool;
 }
 
 /// The storage of [`Handoff::pair`]: an allocation that the last half to leave frees.
@@ -98,107 +85,151 @@ pub struct Boxed<B = DefaultBackend>(PhantomData<B>);
 
 impl<B: Backend> Storage for Boxed<B> {
     type Backend = B;
-    type Pointer<T> = BoxPointer<T, B>;
+    const ON_HEAP: bool = true;
 }
-
-/// A pointer to the allocation that the two halves of a pair share.
-#[derive(Debug)]
-pub struct BoxPointer<T, B: Backend>(NonNull<Handoff<T, B>>);
-
-impl<T, B: Backend> Clone for BoxPointer<T, B> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T, B: Backend> Copy for BoxPointer<T, B> {}
-
-impl<T, B: Backend> Deref for BoxPointer<T, B> {
-    type Target = Handoff<T, B>;
-
-    #[inline]
-    fn deref(&self) -> &Self::Target {
-        // SAFETY: the allocation lives until `release`, which the last half to leave
-        // calls when neither half uses its pointer any more (invariant 2).
-        unsafe { self.0.as_ref() }
-    }
-}
-
-// SAFETY: both pointers of a pair come from one `Box::leak`.
-unsafe impl<T, B: Backend> Release for BoxPointer<T, B> {
-    #[inline]
-    unsafe fn release(self) {
-        // SAFETY: the pointer came from `Box::leak`, and by the contract of `release`
-        // this is its last use.
-        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
-    }
-}
-
-// SAFETY: the pointer stands for a shared reference to a handoff that both threads
-// may use.
-unsafe impl<T: Send, B: SharedBackend> Send for BoxPointer<T, B> {}
-// SAFETY: as above. A shared pointer gives a shared handoff.
-unsafe impl<T: Send, B: SharedBackend> Sync for BoxPointer<T, B> {}
 
 /// The storage of [`Handoff::split`]: a slot of the caller, borrowed for `'a`.
 #[derive(Debug)]
 pub struct InSlot<'a, B = DefaultBackend>(PhantomData<(&'a (), B)>);
 
-impl<'a, B: Backend> Storage for InSlot<'a, B> {
+impl<B: Backend> Storage for InSlot<'_, B> {
     type Backend = B;
-    type Pointer<T> = SlotPointer<'a, T, B>;
+    const ON_HEAP: bool = false;
 }
 
-/// A pointer to the slot that the two halves of a split share.
-#[derive(Debug)]
-pub struct SlotPointer<'a, T, B: Backend> {
-    handoff: NonNull<Handoff<T, B>>,
-    borrow: PhantomData<&'a ()>,
+/// A pointer to a handoff. Each half has one, and uses it until it leaves.
+///
+/// Invariant: it comes from [`Handoff::pair`] if the storage is on the heap, and
+/// otherwise from the `&mut` of [`Handoff::split`], whose borrow the storage keeps.
+struct Pointer<T, P: Storage> {
+    handoff: NonNull<Handoff<T, P::Backend>>,
+    storage: PhantomData<fn() -> P>,
 }
 
-impl<T, B: Backend> Clone for SlotPointer<'_, T, B> {
+impl<T, P: Storage> Clone for Pointer<T, P> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T, B: Backend> Copy for SlotPointer<'_, T, B> {}
+impl<T, P: Storage> Copy for Pointer<T, P> {}
 
-impl<T, B: Backend> Deref for SlotPointer<'_, T, B> {
-    type Target = Handoff<T, B>;
+impl<T, P: Storage> Deref for Pointer<T, P> {
+    type Target = Handoff<T, P::Backend>;
 
     #[inline]
     fn deref(&self) -> &Self::Target {
-        // SAFETY: the pointer came from a `&'a mut` of the slot, and each half lives
-        // within `'a`. Both halves use it by shared borrow only.
+        // SAFETY: the handoff lives until the last half has left, or for as long as
+        // its slot is borrowed. Before that it is borrowed shared only, and a half
+        // that has left does not use its pointer (invariant 2).
         unsafe { self.handoff.as_ref() }
     }
 }
 
-// SAFETY: both pointers of a split come from one `&mut Handoff`.
-unsafe impl<T, B: Backend> Release for SlotPointer<'_, T, B> {
+// SAFETY: the pointer stands for a shared reference to a handoff, which is `Sync` on
+// these conditions. The thread on which the last half leaves may drop the handoff and
+// a value of the other thread, since `T` is `Send`.
+unsafe impl<T: Send, P: Storage<Backend: SharedBackend>> Send for Pointer<T, P> {}
+// SAFETY: as above. A shared pointer gives a shared handoff.
+unsafe impl<T: Send, P: Storage<Backend: SharedBackend>> Sync for Pointer<T, P> {}
+
+/// One of the two halves, by the bits of its leaving.
+#[derive(Clone, Copy)]
+struct Side {
+    /// What it sets when it leaves.
+    leaves: Bits,
+    /// What the other half has set if it has left.
+    other_left: Bits,
+    /// Says that its waker is registered.
+    waker: Bits,
+    /// Whether a value that was sent is its own.
+    receives: bool,
+}
+
+const TX: Side = Side {
+    leaves: TX_CLOSED,
+    other_left: RX_DROPPED,
+    waker: TX_WAKER_SET,
+    receives: false,
+};
+
+const RX: Side = Side {
+    leaves: Bits::new(RX_CLOSED.get() | RX_DROPPED.get()),
+    other_left: TX_CLOSED,
+    waker: RX_WAKER_SET,
+    receives: true,
+};
+
+impl<T, P: Storage> Pointer<T, P> {
+    /// Leaves, as a half that is being dropped.
     #[inline]
-    unsafe fn release(self) {
-        // The caller finds the slot empty again. SAFETY: by the contract of `release`
-        // nothing else uses the handoff.
-        unsafe { self.lock.store(Bits::EMPTY) };
+    fn leave(self, side: Side) {
+        let left = self.lock.update(|bits| {
+            (!bits.intersects(side.other_left | TX_WAKER_SET | RX_WAKER_SET))
+                .then(|| bits | side.leaves)
+        });
+        match left {
+            Ok(_) => {}
+            Err(bits) if bits.contains(side.other_left) => drop(Last(self).finish(side, bits)),
+            Err(_) => self.leave_slow(side),
+        }
+    }
+
+    /// Leaves, if a waker is registered.
+    #[cold]
+    fn leave_slow(self, side: Side) {
+        let mut wakes = WakeList::new();
+        let before = self.complete(side.waker, &mut wakes, |bits| bits | side.leaves);
+        if before.contains(side.other_left) {
+            drop(Last(self).finish(side, before));
+        }
+        wakes.fire();
     }
 }
 
-// SAFETY: the pointer is a shared borrow of the handoff.
-unsafe impl<T: Send, B: SharedBackend> Send for SlotPointer<'_, T, B> {}
-// SAFETY: as above.
-unsafe impl<T: Send, B: SharedBackend> Sync for SlotPointer<'_, T, B> {}
+/// The last half to use a handoff, which releases the storage.
+///
+/// Invariant: it is made of the pointer of a half that leaves by it, or has left, after
+/// the bits have told that the other half has left. So nothing else uses the handoff,
+/// now or later (invariant 2 of the module).
+#[must_use = "the storage leaks unless it is released"]
+struct Last<T, P: Storage>(Pointer<T, P>);
 
-// SAFETY: the value moves from one thread to another and is never shared, since its
-// cell belongs to one side at a time (invariant 1). So `T: Send` is enough, and the
-// accesses to its cell do not race, as `SharedBackend` asks. The accesses to the
-// waker cells do not race either, by the contract of `WakerCell::wait`. The rest is
-// the lock.
-unsafe impl<T: Send, B: SharedBackend> Sync for Handoff<T, B> {}
-// SAFETY: its lock and its cells may be sent, as `SharedBackend` promises for a state
-// and for values that are `Send`.
-unsafe impl<T: Send, B: SharedBackend> Send for Handoff<T, B> {}
+impl<T, P: Storage> Last<T, P> {
+    /// Returns the value, if one was sent to this side, and releases the storage.
+    #[inline]
+    fn finish(self, side: Side, bits: Bits) -> Option<T> {
+        let sent = side.receives && bits.contains(VALUE_SENT);
+        let value = sent.then(|| self.0.read());
+        self.release();
+        value
+    }
+
+    /// Returns the value that the sender has written and not sent, and releases the
+    /// storage.
+    #[inline]
+    fn refuse(self) -> T {
+        let value = self.0.read();
+        self.release();
+        value
+    }
+
+    #[inline]
+    fn release(self) {
+        let handoff = self.0.handoff.as_ptr();
+        if P::ON_HEAP {
+            // SAFETY: the pointer came from the `Box::leak` of `pair`, and this is its
+            // last use.
+            drop(unsafe { Box::from_raw(handoff) });
+        } else {
+            // SAFETY: the pointer came from the `&mut` of `split`, which is still
+            // borrowed, and nothing else uses the handoff.
+            let lock = unsafe { &mut (*handoff).lock };
+            // The caller finds the slot empty again.
+            lock.get_mut(|bits, ()| *bits = Bits::EMPTY);
+        }
+    }
+}
 
 /// A shared borrow gives no access to the value, which moves from one side to the
 /// other as a whole.
@@ -214,7 +245,7 @@ impl<T, B: Backend> Handoff<T, B> {
             lock: StateLock::new_in(Bits::EMPTY, ()),
             tx_waker: WakerCell::new(),
             rx_waker: WakerCell::new(),
-            value: B::Cell::new(MaybeUninit::uninit()),
+            value: SharedCell::new(MaybeUninit::uninit()),
         }
     }
 
@@ -224,11 +255,7 @@ impl<T, B: Backend> Handoff<T, B> {
     pub fn pair() -> (RawSender<T, Boxed<B>>, RawReceiver<T, Boxed<B>>) {
         // `Box::new` would make the handoff on the stack and copy it.
         let handoff = Box::write(Box::new_uninit(), Self::new_in());
-        let handoff = NonNull::from(Box::leak(handoff));
-        (
-            RawSender::new(BoxPointer(handoff)),
-            RawReceiver::new(BoxPointer(handoff)),
-        )
+        halves(NonNull::from(Box::leak(handoff)))
     }
 
     /// Splits this handoff into its two halves. If halves of an earlier split were
@@ -237,12 +264,7 @@ impl<T, B: Backend> Handoff<T, B> {
     #[inline]
     pub fn split(&mut self) -> (RawSender<T, InSlot<'_, B>>, RawReceiver<T, InSlot<'_, B>>) {
         self.clear();
-        let handoff = NonNull::from(self);
-        let pointer = || SlotPointer {
-            handoff,
-            borrow: PhantomData,
-        };
-        (RawSender::new(pointer()), RawReceiver::new(pointer()))
+        halves(NonNull::from(self))
     }
 
     /// Drops what leaked halves left behind. Dropping the handoff does not do this.
@@ -256,42 +278,32 @@ impl<T, B: Backend> Handoff<T, B> {
 
     #[cold]
     fn clear_leaked(&mut self) {
-        let before = self.lock.get_mut(|bits, ()| core::mem::take(bits));
-        let value = before.contains(VALUE_SENT).then(|| self.read());
-        let sender = before.contains(TX_WAKER_SET).then(|| {
-            // SAFETY: the waker is registered and has not been taken out, and `self`
-            // is exclusive.
-            unsafe { self.tx_waker.take() }
-        });
-        let receiver = before.contains(RX_WAKER_SET).then(|| {
-            // SAFETY: as above.
-            unsafe { self.rx_waker.take() }
-        });
-        drop((value, sender, receiver));
+        let mut discarded = WakeList::new();
+        let before = self.complete(TX.waker | RX.waker, &mut discarded, |_| Bits::EMPTY);
+        drop(before.contains(VALUE_SENT).then(|| self.read()));
+        discarded.fire();
     }
 
     /// Completes the waits, in a section: stores the bits that `f` returns, takes out
-    /// both wakers (invariant 3), and returns the bits that it found. The waker of
-    /// `own` is dropped and the other is woken.
+    /// both wakers (invariant 3), and returns the bits that it found. The wakers of
+    /// `own` are dropped and the others are woken.
     #[cold]
     fn complete(&self, own: Bits, wakes: &mut WakeList, f: impl FnOnce(Bits) -> Bits) -> Bits {
         self.lock.section(wakes, |section| {
             let before = *section.bits;
-            *section.bits = f(before).without(TX_WAKER_SET | RX_WAKER_SET);
             for (waits, cell) in [
                 (TX_WAKER_SET, &self.tx_waker),
                 (RX_WAKER_SET, &self.rx_waker),
             ] {
-                if before.contains(waits) {
-                    let after = if own == waits {
-                        After::Drop
-                    } else {
-                        After::Wake
+                if let Some(waker) = take_waker(cell, waits, section.bits) {
+                    let after = match own.contains(waits) {
+                        true => After::Drop,
+                        false => After::Wake,
                     };
-                    // SAFETY: this section has found `waits` set and clears it.
-                    section.wakes.push(unsafe { cell.take() }, after);
+                    section.wakes.push(waker, after);
                 }
             }
+            *section.bits = f(*section.bits);
             before
         })
     }
@@ -336,11 +348,32 @@ impl<T, B: Backend> Handoff<T, B> {
         self.value.with_mut(|cell| {
             // SAFETY: the value is initialized, and the cell belongs to the caller
             // (invariant 1).
-            let value = unsafe { cell.read() };
-            // SAFETY: as above.
-            unsafe { value.assume_init() }
+            unsafe { cell.cast::<T>().read() }
         })
     }
+}
+
+/// Takes a registered waker out, in the section of these bits.
+#[inline]
+fn take_waker<B: Backend>(cell: &WakerCell<B>, waits: Bits, bits: &mut Bits) -> Option<Waker> {
+    bits.contains(waits).then(|| {
+        *bits = bits.without(waits);
+        // SAFETY: this section has found `waits` set and has cleared it, and `waits` is
+        // the bit of this cell.
+        unsafe { cell.take() }
+    })
+}
+
+/// Creates the two halves of a handoff.
+#[inline]
+fn halves<T, P: Storage>(
+    handoff: NonNull<Handoff<T, P::Backend>>,
+) -> (RawSender<T, P>, RawReceiver<T, P>) {
+    let handoff = Pointer {
+        handoff,
+        storage: PhantomData,
+    };
+    (RawSender { handoff }, RawReceiver { handoff })
 }
 
 impl<T, B: Backend> fmt::Debug for Handoff<T, B> {
@@ -353,15 +386,10 @@ impl<T, B: Backend> fmt::Debug for Handoff<T, B> {
 ///
 /// Dropping it without sending completes the wait of the receiver, without a value.
 pub struct RawSender<T, P: Storage> {
-    handoff: P::Pointer<T>,
+    handoff: Pointer<T, P>,
 }
 
 impl<T, P: Storage> RawSender<T, P> {
-    #[inline]
-    fn new(handoff: P::Pointer<T>) -> Self {
-        Self { handoff }
-    }
-
     /// Sends the value and leaves. If the receiver does not wait, this is one
     /// compare-exchange.
     ///
@@ -378,12 +406,7 @@ impl<T, P: Storage> RawSender<T, P> {
         }) {
             // From here on the handoff belongs to the receiver.
             Ok(_) => Ok(()),
-            Err(bits) if bits.contains(RX_DROPPED) => {
-                let value = this.handoff.read();
-                // SAFETY: the receiver has left, and the sender leaves now.
-                unsafe { this.handoff.release() };
-                Err(value)
-            }
+            Err(bits) if bits.contains(RX_DROPPED) => Err(Last(this.handoff).refuse()),
             Err(bits) if bits.intersects(RX_CLOSED | TX_WAKER_SET) => Self::send_slow(this.handoff),
             Err(_) => Self::send_waiting(this.handoff),
         }
@@ -393,16 +416,16 @@ impl<T, P: Storage> RawSender<T, P> {
     /// common case of [`send_slow`](Self::send_slow): there is one waker, and so no
     /// list.
     #[inline(never)]
-    fn send_waiting(handoff: P::Pointer<T>) -> Result<(), T> {
+    fn send_waiting(handoff: Pointer<T, P>) -> Result<(), T> {
         let waker = handoff.lock.unlisted(|bits, ()| {
             // Since the bits were loaded, the receiver may have closed, left or taken
             // its waker back.
-            if bits.intersects(RX_CLOSED | TX_WAKER_SET) || !bits.contains(RX_WAKER_SET) {
+            if bits.intersects(RX_CLOSED | TX_WAKER_SET) {
                 return None;
             }
-            *bits = bits.without(RX_WAKER_SET) | VALUE_SENT | TX_CLOSED;
-            // SAFETY: this section has found `RX_WAKER_SET` set and clears it.
-            Some(unsafe { handoff.rx_waker.take() })
+            let waker = take_waker(&handoff.rx_waker, RX_WAKER_SET, bits)?;
+            *bits = *bits | VALUE_SENT | TX_CLOSED;
+            Some(waker)
         });
         match waker {
             Some(waker) => {
@@ -415,7 +438,7 @@ impl<T, P: Storage> RawSender<T, P> {
 
     /// Sends the value, which has been written, whatever the bits are.
     #[cold]
-    fn send_slow(handoff: P::Pointer<T>) -> Result<(), T> {
+    fn send_slow(handoff: Pointer<T, P>) -> Result<(), T> {
         let mut wakes = WakeList::new();
         let mut result = Ok(());
         let before = handoff.complete(TX_WAKER_SET, &mut wakes, |bits| {
@@ -429,8 +452,7 @@ impl<T, P: Storage> RawSender<T, P> {
             }
         });
         if before.contains(RX_DROPPED) {
-            // SAFETY: the receiver had left when the sender left.
-            unsafe { handoff.release() };
+            Last(handoff).release();
         }
         wakes.fire();
         result
@@ -464,37 +486,13 @@ impl<T, P: Storage> RawSender<T, P> {
         // in this cell, and `TX_WAKER_SET` is the bit of this cell.
         drop(unsafe { tx_waker.unregister(lock, TX_WAKER_SET) });
     }
-
-    /// Leaves without having sent, if a waker is registered.
-    ///
-    /// # Safety
-    ///
-    /// The sender does not use its pointer again.
-    #[cold]
-    unsafe fn leave_slow(handoff: P::Pointer<T>) {
-        let mut wakes = WakeList::new();
-        let before = handoff.complete(TX_WAKER_SET, &mut wakes, |bits| bits | TX_CLOSED);
-        if before.contains(RX_DROPPED) {
-            // SAFETY: the receiver had left when the sender left.
-            unsafe { handoff.release() };
-        }
-        wakes.fire();
-    }
 }
 
 /// Leaves without having sent.
 impl<T, P: Storage> Drop for RawSender<T, P> {
     #[inline]
     fn drop(&mut self) {
-        match self.handoff.lock.update(|bits| {
-            (!bits.intersects(RX_DROPPED | TX_WAKER_SET | RX_WAKER_SET)).then(|| bits | TX_CLOSED)
-        }) {
-            Ok(_) => {}
-            // SAFETY: the receiver has left, and the sender leaves now.
-            Err(bits) if bits.contains(RX_DROPPED) => unsafe { self.handoff.release() },
-            // SAFETY: the sender is being dropped.
-            Err(_) => unsafe { Self::leave_slow(self.handoff) },
-        }
+        self.handoff.leave(TX);
     }
 }
 
@@ -503,15 +501,10 @@ impl<T, P: Storage> Drop for RawSender<T, P> {
 /// Dropping it closes the handoff. A value sent later is refused, and a value sent
 /// before is dropped with it.
 pub struct RawReceiver<T, P: Storage> {
-    handoff: P::Pointer<T>,
+    handoff: Pointer<T, P>,
 }
 
 impl<T, P: Storage> RawReceiver<T, P> {
-    #[inline]
-    fn new(handoff: P::Pointer<T>) -> Self {
-        Self { handoff }
-    }
-
     /// Takes the value, if it is there, by a load without a read-modify-write.
     ///
     /// Returns `Ready(None)` if no value will come any more. A call that returns
@@ -577,8 +570,7 @@ impl<T, P: Storage> RawReceiver<T, P> {
         };
         if bits.contains(TX_CLOSED) {
             let receiver = ManuallyDrop::new(receiver);
-            // SAFETY: the sender has left, and `receiver` is not dropped.
-            Poll::Ready(unsafe { Self::finish(receiver.handoff, bits) })
+            Poll::Ready(Last(receiver.handoff).finish(RX, bits))
         } else {
             receiver.leave_closed();
             Poll::Ready(None)
@@ -588,56 +580,13 @@ impl<T, P: Storage> RawReceiver<T, P> {
     /// Drops the half, if it is closed and the sender has not left.
     #[cold]
     fn leave_closed(self) {}
-
-    /// Takes the value if there is one, and releases the storage.
-    ///
-    /// # Safety
-    ///
-    /// `bits` have been seen in this handoff and contain `TX_CLOSED`. The receiver
-    /// does not use its pointer again.
-    #[inline]
-    unsafe fn finish(handoff: P::Pointer<T>, bits: Bits) -> Option<T> {
-        let value = bits.contains(VALUE_SENT).then(|| handoff.read());
-        // SAFETY: the sender has left, and the receiver leaves now.
-        unsafe { handoff.release() };
-        value
-    }
-
-    /// Closes and leaves, if a waker is registered.
-    ///
-    /// # Safety
-    ///
-    /// The receiver does not use its pointer again.
-    #[cold]
-    unsafe fn leave_slow(handoff: P::Pointer<T>) {
-        let mut wakes = WakeList::new();
-        let before = handoff.complete(RX_WAKER_SET, &mut wakes, |bits| {
-            bits | RX_CLOSED | RX_DROPPED
-        });
-        if before.contains(TX_CLOSED) {
-            // SAFETY: the sender had left when the receiver left.
-            drop(unsafe { Self::finish(handoff, before) });
-        }
-        wakes.fire();
-    }
 }
 
 /// Closes and leaves.
 impl<T, P: Storage> Drop for RawReceiver<T, P> {
     #[inline]
     fn drop(&mut self) {
-        match self.handoff.lock.update(|bits| {
-            (!bits.intersects(TX_CLOSED | TX_WAKER_SET | RX_WAKER_SET))
-                .then(|| bits | RX_CLOSED | RX_DROPPED)
-        }) {
-            Ok(_) => {}
-            Err(bits) if bits.contains(TX_CLOSED) => {
-                // SAFETY: the sender has left, and the receiver leaves now.
-                drop(unsafe { Self::finish(self.handoff, bits) });
-            }
-            // SAFETY: the receiver is being dropped.
-            Err(_) => unsafe { Self::leave_slow(self.handoff) },
-        }
+        self.handoff.leave(RX);
     }
 }
 

@@ -22,11 +22,12 @@
 //!    only those that were notified then.
 
 use core::fmt;
+use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::task::{Context, Poll};
 
-use crate::backend::{Backend, Cell, DefaultBackend, SharedBackend};
+use crate::backend::{Backend, DefaultBackend, SharedCell};
 use crate::protocol::CallerLocation;
 use crate::protocol::{
     Bits, Registered, Registration, Section, StateLock, Waiter, Waiters, WakeList,
@@ -56,7 +57,9 @@ use crate::protocol::{
 /// ```
 pub struct OnceSlot<T, S, B: Backend = DefaultBackend> {
     lock: StateLock<S, B>,
-    value: B::Cell<MaybeUninit<T>>,
+    value: SharedCell<MaybeUninit<T>, B>,
+    /// Threads that share the slot share the value.
+    shared: PhantomData<T>,
 }
 
 /// The bit that says that the value is set. The bits above it belong to the
@@ -99,7 +102,8 @@ impl<T, S> OnceSlot<T, S> {
         pub const fn const_new(state: S) -> Self {
             Self {
                 lock: StateLock::<S, DefaultBackend>::const_new(Bits::EMPTY, state),
-                value: crate::backend::default_cell(MaybeUninit::uninit()),
+                value: SharedCell::const_new(MaybeUninit::uninit()),
+                shared: PhantomData,
             }
         }
 
@@ -108,7 +112,8 @@ impl<T, S> OnceSlot<T, S> {
         pub const fn const_new_with(value: T, state: S) -> Self {
             Self {
                 lock: StateLock::<S, DefaultBackend>::const_new(INITIALIZED, state),
-                value: crate::backend::default_cell(MaybeUninit::new(value)),
+                value: SharedCell::const_new(MaybeUninit::new(value)),
+                shared: PhantomData,
             }
         }
     }
@@ -119,7 +124,8 @@ impl<T, S, B: Backend> OnceSlot<T, S, B> {
     pub fn new_in(state: S) -> Self {
         Self {
             lock: StateLock::new_in(Bits::EMPTY, state),
-            value: B::Cell::new(MaybeUninit::uninit()),
+            value: SharedCell::new(MaybeUninit::uninit()),
+            shared: PhantomData,
         }
     }
 
@@ -127,7 +133,8 @@ impl<T, S, B: Backend> OnceSlot<T, S, B> {
     pub fn new_with_in(value: T, state: S) -> Self {
         Self {
             lock: StateLock::new_in(INITIALIZED, state),
-            value: B::Cell::new(MaybeUninit::new(value)),
+            value: SharedCell::new(MaybeUninit::new(value)),
+            shared: PhantomData,
         }
     }
 
@@ -149,10 +156,9 @@ impl<T, S, B: Backend> OnceSlot<T, S, B> {
             return None;
         }
         Some(self.value.with_mut(|cell| {
-            // SAFETY: the cell is borrowed exclusively, as `self` is.
-            let cell = unsafe { &mut *cell };
-            // SAFETY: `INITIALIZED` is set, so the value has been written.
-            unsafe { cell.assume_init_mut() }
+            // SAFETY: the cell is borrowed exclusively, as `self` is. `INITIALIZED` is
+            // set, so the value has been written.
+            unsafe { &mut *cell.cast::<T>() }
         }))
     }
 
@@ -166,11 +172,10 @@ impl<T, S, B: Backend> OnceSlot<T, S, B> {
         });
         let value = initialized.then(|| {
             self.value.with_mut(|cell| {
-                // SAFETY: the cell is borrowed exclusively. The value is not read
-                // again, since the bits no longer say that it is there.
-                let value = unsafe { cell.read() };
-                // SAFETY: `INITIALIZED` was set.
-                unsafe { value.assume_init() }
+                // SAFETY: `INITIALIZED` was set, so the value has been written, and the
+                // cell is borrowed exclusively. The value is not read again, since the
+                // bits no longer say that it is there.
+                unsafe { cell.cast::<T>().read() }
             })
         });
         drop(left);
@@ -236,9 +241,7 @@ impl<T, S, B: Backend> OnceSlot<T, S, B> {
             // Several threads may read it at once (`SharedBackend`), since `T` is
             // `Sync` if `self` is. A thread that has seen the bit sees what was
             // written before it.
-            let cell = unsafe { &*cell };
-            // SAFETY: as above, the value has been written.
-            unsafe { cell.assume_init_ref() }
+            unsafe { &*cell.cast::<T>() }
         })
     }
 }
@@ -352,24 +355,14 @@ fn guarded<S, R>(section: Section<'_, S>, f: impl FnOnce(Section<'_, S>) -> R) -
 /// Drops the value, if it is set.
 impl<T, S, B: Backend> Drop for OnceSlot<T, S, B> {
     fn drop(&mut self) {
-        if core::mem::needs_drop::<T>() && self.lock.get_mut(|bits, _| bits.contains(INITIALIZED)) {
-            self.value.with_mut(|cell| {
-                // SAFETY: the cell is borrowed exclusively, for the last time.
-                let cell = unsafe { &mut *cell };
-                // SAFETY: `INITIALIZED` is set, so the value has been written.
-                unsafe { cell.assume_init_drop() };
-            });
+        if core::mem::needs_drop::<T>()
+            && let Some(value) = self.get_mut()
+        {
+            // SAFETY: the value is not reached again, since the slot is being dropped.
+            unsafe { core::ptr::drop_in_place(value) };
         }
     }
 }
-
-// SAFETY: threads that share the slot share the value (`T: Sync`), and one thread can
-// set what another drops (`T: Send`). The accesses to the cell do not race (invariant
-// 1), so several threads may use it (`SharedBackend`). The rest is under the lock.
-unsafe impl<T: Send + Sync, S: Send, B: SharedBackend> Sync for OnceSlot<T, S, B> {}
-// SAFETY: its lock and its cell may be sent, as `SharedBackend` promises for a state
-// and a value that are `Send`.
-unsafe impl<T: Send, S: Send, B: SharedBackend> Send for OnceSlot<T, S, B> {}
 
 /// A shared borrow gives a `&T`, and takes a `T` as a whole.
 impl<T: RefUnwindSafe + UnwindSafe, S, B: Backend> RefUnwindSafe for OnceSlot<T, S, B> {}

@@ -8,8 +8,8 @@
 //!                                └─pending─▶ pending
 //! ```
 //!
-//! It is in this module because it needs `unsafe`: the future is pinned in place, and
-//! may be of any type.
+//! It is in this module because it pins the future in place, and the future may be of
+//! any type.
 //!
 //! Invariant: the future is polled first, so a result that is there wins, however
 //! late the poll. The future is dropped with the timeout and not before, and its own

@@ -10,8 +10,8 @@
 //!                        └─pending─▶ the cancellation ──ready──▶ None
 //! ```
 //!
-//! It stands here for the one thing that needs `unsafe`: the future is pinned where this
-//! one is, and may be any.
+//! It is in this module because it pins the future in place, and the future may be of
+//! any type.
 
 use core::fmt;
 use core::future::Future;

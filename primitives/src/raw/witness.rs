@@ -3,7 +3,7 @@
 use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
-use crate::backend::{Backend, Cell, DefaultBackend, SharedBackend};
+use crate::backend::{Backend, DefaultBackend, SharedCell};
 
 /// Stands for a value whose accesses a checker watches. Under loom, a
 /// [`write`](Self::write) that races with another access fails the model.
@@ -20,14 +20,14 @@ use crate::backend::{Backend, Cell, DefaultBackend, SharedBackend};
 /// witness.write();
 /// witness.read();
 /// ```
-pub struct Witness<B: Backend = DefaultBackend>(B::Cell<()>);
+pub struct Witness<B: Backend = DefaultBackend>(SharedCell<(), B>);
 
 impl Witness {
     const_unless_loom! {
         /// Creates a witness, in a constant.
         #[must_use]
         pub const fn const_new() -> Self {
-            Self(crate::backend::default_cell(()))
+            Self(SharedCell::const_new(()))
         }
     }
 }
@@ -36,7 +36,7 @@ impl<B: Backend> Witness<B> {
     /// Creates a witness over any backend.
     #[must_use]
     pub fn new_in() -> Self {
-        Self(B::Cell::new(()))
+        Self(SharedCell::new(()))
     }
 
     /// Accesses the value as a reader does.
@@ -49,13 +49,6 @@ impl<B: Backend> Witness<B> {
         self.0.with_mut(|_| ());
     }
 }
-
-// SAFETY: several threads may use a cell of a shared backend for as long as their
-// accesses do not race (`SharedBackend`). There are no accesses: the pointers are not
-// used, and lending one is no access (`Cell`).
-unsafe impl<B: SharedBackend> Sync for Witness<B> {}
-// SAFETY: a cell of `()` may be sent (`SharedBackend`).
-unsafe impl<B: SharedBackend> Send for Witness<B> {}
 
 /// It holds nothing that a panic could leave inconsistent.
 impl<B: Backend> RefUnwindSafe for Witness<B> {}

@@ -976,7 +976,7 @@ impl Observer for Probe {
                 let changed = match passage {
                     Passage::Load | Passage::Look => false,
                     Passage::Update => before != after,
-                    Passage::With | Passage::Store => true,
+                    Passage::With => true,
                 };
                 execution.threads.left(visit.who, lock, changed);
             }

@@ -359,7 +359,7 @@ impl Watcher for Watch {
             let changed = match passage {
                 Passage::Load | Passage::Look => false,
                 Passage::Update => before != after,
-                Passage::With | Passage::Store => true,
+                Passage::With => true,
             };
             if changed {
                 world.touch(Touch::lock(lock, true));

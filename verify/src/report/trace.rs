@@ -167,7 +167,7 @@ fn kind(what: &What) -> Kind {
             lock: *lock,
             effect: match passage {
                 _ if before != after => Effect::Changed,
-                Passage::With | Passage::Update | Passage::Store => Effect::Unknown,
+                Passage::With | Passage::Update => Effect::Unknown,
                 Passage::Load | Passage::Look => Effect::None,
             },
         },
