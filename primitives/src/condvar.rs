@@ -314,7 +314,7 @@ impl<'a, T: ?Sized, B: Backend> Future for Wait<'a, T, B> {
                     if Pin::new(notified).poll(cx).is_pending() {
                         return Poll::Pending;
                     }
-                    let lock = AcquireGuard::exclusive(*mutex);
+                    let lock = AcquireGuard::new(*mutex);
                     let Stage::Waiting(_, notified) =
                         core::mem::replace(&mut this.stage, Stage::Done)
                     else {

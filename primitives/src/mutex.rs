@@ -203,7 +203,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     #[inline]
     pub fn lock(&self) -> Lock<'_, T, B> {
         Lock {
-            acquire: AcquireGuard::exclusive(self),
+            acquire: AcquireGuard::new(self),
         }
     }
 
@@ -229,7 +229,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn lock_owned(self: Arc<Self>) -> LockOwned<T, B> {
         LockOwned {
-            acquire: AcquireGuard::exclusive(self),
+            acquire: AcquireGuard::new(self),
         }
     }
 
@@ -299,7 +299,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub fn try_lock(&self) -> Result<MutexGuard<'_, T, B>, TryLockError> {
-        match Guard::try_exclusive(self) {
+        match Guard::try_acquire(self) {
             Some(guard) => Ok(MutexGuard { guard }),
             None => Err(TryLockError(())),
         }
@@ -325,7 +325,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     /// ```
     #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn try_lock_owned(self: Arc<Self>) -> Result<OwnedMutexGuard<T, B>, TryLockError> {
-        match Guard::try_exclusive(self) {
+        match Guard::try_acquire(self) {
             Some(guard) => Ok(OwnedMutexGuard { guard }),
             None => Err(TryLockError(())),
         }

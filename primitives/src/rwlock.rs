@@ -239,7 +239,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     #[inline]
     pub fn read(&self) -> Read<'_, T, B> {
         Read {
-            acquire: AcquireGuard::shared(self),
+            acquire: AcquireGuard::new(self),
         }
     }
 
@@ -265,7 +265,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn read_owned(self: Arc<Self>) -> ReadOwned<T, B> {
         ReadOwned {
-            acquire: AcquireGuard::shared(self),
+            acquire: AcquireGuard::new(self),
         }
     }
 
@@ -312,9 +312,9 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub fn try_read(&self) -> Result<RwLockReadGuard<'_, T, B>, TryLockError> {
-        match Guard::try_shared(self) {
+        match Guard::try_acquire(self) {
             Some(guard) => Ok(RwLockReadGuard {
-                guard: guard.narrow(),
+                guard: Guard::narrow(guard),
             }),
             None => Err(TryLockError(())),
         }
@@ -338,7 +338,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// ```
     #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn try_read_owned(self: Arc<Self>) -> Result<OwnedRwLockReadGuard<T, T, B>, TryLockError> {
-        match Guard::try_shared(self) {
+        match Guard::try_acquire(self) {
             Some(guard) => Ok(OwnedRwLockReadGuard { guard }),
             None => Err(TryLockError(())),
         }
@@ -366,7 +366,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     #[inline]
     pub fn write(&self) -> Write<'_, T, B> {
         Write {
-            acquire: AcquireGuard::exclusive(self),
+            acquire: AcquireGuard::new(self),
         }
     }
 
@@ -392,7 +392,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn write_owned(self: Arc<Self>) -> WriteOwned<T, B> {
         WriteOwned {
-            acquire: AcquireGuard::exclusive(self),
+            acquire: AcquireGuard::new(self),
         }
     }
 
@@ -440,7 +440,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     #[cfg_attr(feature = "caller-locations", track_caller)]
     #[inline]
     pub fn try_write(&self) -> Result<RwLockWriteGuard<'_, T, B>, TryLockError> {
-        match Guard::try_exclusive(self) {
+        match Guard::try_acquire(self) {
             Some(guard) => Ok(RwLockWriteGuard { guard }),
             None => Err(TryLockError(())),
         }
@@ -466,7 +466,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// ```
     #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn try_write_owned(self: Arc<Self>) -> Result<OwnedRwLockWriteGuard<T, B>, TryLockError> {
-        match Guard::try_exclusive(self) {
+        match Guard::try_acquire(self) {
             Some(guard) => Ok(OwnedRwLockWriteGuard { guard }),
             None => Err(TryLockError(())),
         }
@@ -500,7 +500,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn upgradable_read(&self) -> UpgradableRead<'_, T, B> {
         UpgradableRead {
-            acquire: AcquireGuard::upgradable(self),
+            acquire: AcquireGuard::new(self),
         }
     }
 
@@ -528,7 +528,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn upgradable_read_owned(self: Arc<Self>) -> UpgradableReadOwned<T, B> {
         UpgradableReadOwned {
-            acquire: AcquireGuard::upgradable(self),
+            acquire: AcquireGuard::new(self),
         }
     }
 
@@ -553,7 +553,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     /// ```
     #[cfg_attr(feature = "caller-locations", track_caller)]
     pub fn try_upgradable_read(&self) -> Result<RwLockUpgradableReadGuard<'_, T, B>, TryLockError> {
-        match Guard::try_upgradable(self) {
+        match Guard::try_acquire(self) {
             Some(guard) => Ok(RwLockUpgradableReadGuard { guard }),
             None => Err(TryLockError(())),
         }
@@ -580,7 +580,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     pub fn try_upgradable_read_owned(
         self: Arc<Self>,
     ) -> Result<OwnedRwLockUpgradableReadGuard<T, B>, TryLockError> {
-        match Guard::try_upgradable(self) {
+        match Guard::try_acquire(self) {
             Some(guard) => Ok(OwnedRwLockUpgradableReadGuard { guard }),
             None => Err(TryLockError(())),
         }

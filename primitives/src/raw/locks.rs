@@ -3,7 +3,8 @@
 //! It stands above guards and primitives, so that a guard knows a primitive by [`Lock`]
 //! only.
 
-use super::guard::{AllModes, Guarded, Lock, OnlyExclusive};
+use super::held::{Guarded, Lock};
+use super::mode::{AllModes, OnlyExclusive};
 use crate::backend::{Backend, SharedBackend};
 use crate::mutex::Mutex;
 use crate::rwlock::RwLock;

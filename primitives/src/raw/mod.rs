@@ -19,6 +19,7 @@
 mod exclusive;
 mod guard;
 mod handoff;
+mod held;
 mod holders;
 mod locks;
 pub(crate) mod mode;
@@ -31,8 +32,9 @@ mod until;
 mod witness;
 
 pub use self::exclusive::Exclusive;
-pub(crate) use self::guard::{AcquireGuard, Guard, Guarded, RawLock, UpgradeGuard};
+pub(crate) use self::guard::{AcquireGuard, Guard, UpgradeGuard};
 pub use self::handoff::{Boxed, Handoff, InSlot, RawReceiver, RawSender, Storage};
+pub(crate) use self::held::{Guarded, RawLock};
 pub(crate) use self::holders::{Holder, Holders};
 pub use self::once_slot::{INITIALIZED, OnceSlot, Queues};
 pub use self::permits::describe_permits;

@@ -31,6 +31,18 @@ pub(crate) trait Mode {
     fn value(&self) -> NonNull<Self::Value>;
 }
 
+/// The modes of a primitive that is held in exclusive mode only.
+pub(crate) enum OnlyExclusive {}
+
+/// The modes of a primitive that can be held in every mode.
+pub(crate) enum AllModes {}
+
+/// A mode that is one of `Modes`.
+pub(crate) trait ModeOf<Modes>: Mode {}
+
+/// A mode that takes fewer permits than `M`, to which a guard of `M` can be downgraded.
+pub(crate) trait Below<M>: Mode {}
+
 /// One permit: a `&V`, beside other holders.
 pub(crate) struct Shared<V: ?Sized>(NonNull<V>);
 
@@ -110,3 +122,11 @@ impl<V: ?Sized> Mode for Exclusive<V> {
         self.0
     }
 }
+
+impl<V: ?Sized> ModeOf<AllModes> for Shared<V> {}
+impl<V: ?Sized> ModeOf<AllModes> for Upgradable<V> {}
+impl<V: ?Sized, Modes> ModeOf<Modes> for Exclusive<V> {}
+
+impl<V: ?Sized, W: ?Sized> Below<Upgradable<V>> for Shared<W> {}
+impl<V: ?Sized, W: ?Sized> Below<Exclusive<V>> for Shared<W> {}
+impl<V: ?Sized, W: ?Sized> Below<Exclusive<V>> for Upgradable<W> {}
