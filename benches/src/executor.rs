@@ -17,17 +17,17 @@ use crate::{Contender, Kind};
 pub(crate) fn contenders() -> Vec<Contender> {
     let mut all = Vec::new();
     for (one, two, operation) in OPERATIONS {
-        let turn = |kind, name, run| Contender::new(one, kind, name, run);
+        let contender = |kind, name, run| Contender::new(one, kind, name, run);
         all.extend([
-            turn(Kind::Reveille, "reveille", operation.of::<Local>()),
-            turn(Kind::Peer, "tokio", operation.of::<TokioOne>()),
-            turn(Kind::Peer, "async-executor", operation.of::<SmolOne>()),
+            contender(Kind::Reveille, "reveille", operation.of::<Local>()),
+            contender(Kind::Peer, "tokio", operation.of::<TokioOne>()),
+            contender(Kind::Peer, "async-executor", operation.of::<SmolOne>()),
         ]);
-        let turn = |kind, name, run| Contender::new(two, kind, name, run).on_threads();
+        let contender = |kind, name, run| Contender::new(two, kind, name, run).on_threads();
         all.extend([
-            turn(Kind::Reveille, "reveille", operation.of::<Pool>()),
-            turn(Kind::Peer, "tokio", operation.of::<TokioTwo>()),
-            turn(Kind::Peer, "async-executor", operation.of::<SmolTwo>()),
+            contender(Kind::Reveille, "reveille", operation.of::<Pool>()),
+            contender(Kind::Peer, "tokio", operation.of::<TokioTwo>()),
+            contender(Kind::Peer, "async-executor", operation.of::<SmolTwo>()),
         ]);
     }
     for (group, contenders) in BLOCKING {

@@ -11,13 +11,13 @@ use crate::{Contender, Kind};
 /// Flips one flag under each lock. `update` flips it in the word of the lock, which no
 /// mutex can do. `with` does what a mutex does.
 pub(crate) fn contenders() -> Vec<Contender> {
-    let turn = |kind, name, run| Contender::new("lock", kind, name, run);
+    let contender = |kind, name, run| Contender::new("lock", kind, name, run);
     vec![
-        turn(Kind::Reveille, "StateLock::update", update),
-        turn(Kind::Reveille, "StateLock::with", with),
-        turn(Kind::Peer, "std Mutex", std_mutex),
-        turn(Kind::Peer, "parking_lot Mutex", parking_lot_mutex),
-        turn(Kind::Floor, "one compare-exchange alone", compare_exchange),
+        contender(Kind::Reveille, "StateLock::update", update),
+        contender(Kind::Reveille, "StateLock::with", with),
+        contender(Kind::Peer, "std Mutex", std_mutex),
+        contender(Kind::Peer, "parking_lot Mutex", parking_lot_mutex),
+        contender(Kind::Floor, "one compare-exchange alone", compare_exchange),
     ]
 }
 

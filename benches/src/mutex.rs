@@ -17,31 +17,31 @@ use crate::{Contender, Kind};
 pub(crate) fn contenders() -> Vec<Contender> {
     let mut all = Vec::new();
     for (group, operation) in OPERATIONS {
-        let turn = |kind, name, run| {
-            let turn = Contender::new(group, kind, name, run);
+        let contender = |kind, name, run| {
+            let contender = Contender::new(group, kind, name, run);
             match operation {
-                Operation::Threads | Operation::Tasks => turn.on_threads(),
-                Operation::Alone | Operation::Handed | Operation::Cancelled => turn,
+                Operation::Threads | Operation::Tasks => contender.on_threads(),
+                Operation::Alone | Operation::Handed | Operation::Cancelled => contender,
             }
         };
         all.extend([
-            turn(Kind::Reveille, "reveille", operation.of::<Reveille>()),
-            turn(
+            contender(Kind::Reveille, "reveille", operation.of::<Reveille>()),
+            contender(
                 Kind::Reveille,
                 "reveille, strict",
                 operation.of::<Bound<0>>(),
             ),
         ]);
         match operation {
-            Operation::Alone => all.push(turn(Kind::Reveille, "reveille, Local", local)),
+            Operation::Alone => all.push(contender(Kind::Reveille, "reveille, Local", local)),
             Operation::Threads | Operation::Tasks => all.extend([
-                turn(Kind::Reveille, "reveille, 10", operation.of::<Bound<10>>()),
-                turn(
+                contender(Kind::Reveille, "reveille, 10", operation.of::<Bound<10>>()),
+                contender(
                     Kind::Reveille,
                     "reveille, 100",
                     operation.of::<Bound<100>>(),
                 ),
-                turn(
+                contender(
                     Kind::Reveille,
                     "reveille, 10000",
                     operation.of::<Bound<10_000>>(),
@@ -50,10 +50,10 @@ pub(crate) fn contenders() -> Vec<Contender> {
             Operation::Handed | Operation::Cancelled => {}
         }
         all.extend([
-            turn(Kind::Peer, "tokio", operation.of::<Tokio>()),
-            turn(Kind::Peer, "async-lock", operation.of::<AsyncLock>()),
-            turn(Kind::Peer, "futures", operation.of::<Futures>()),
-            turn(Kind::Peer, "futures-intrusive", operation.of::<Intrusive>()),
+            contender(Kind::Peer, "tokio", operation.of::<Tokio>()),
+            contender(Kind::Peer, "async-lock", operation.of::<AsyncLock>()),
+            contender(Kind::Peer, "futures", operation.of::<Futures>()),
+            contender(Kind::Peer, "futures-intrusive", operation.of::<Intrusive>()),
         ]);
     }
     all

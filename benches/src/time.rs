@@ -29,24 +29,24 @@ pub(crate) fn contenders() -> Vec<Contender> {
 }
 
 fn among<const N: usize>(group: &'static str) -> Vec<Contender> {
-    let turn = |kind, name, run| Contender::new(group, kind, name, run);
+    let contender = |kind, name, run| Contender::new(group, kind, name, run);
     vec![
-        turn(Kind::Reveille, "reveille", cancelled::<Ours, N>),
-        turn(Kind::Reveille, "reveille, ambient", cancelled::<Ambient, N>),
-        turn(
+        contender(Kind::Reveille, "reveille", cancelled::<Ours, N>),
+        contender(Kind::Reveille, "reveille, ambient", cancelled::<Ambient, N>),
+        contender(
             Kind::Reveille,
             "reveille DelayQueue",
             cancelled::<OurQueue, N>,
         ),
-        turn(Kind::Peer, "tokio", cancelled::<Tokio, N>),
-        turn(
+        contender(Kind::Peer, "tokio", cancelled::<Tokio, N>),
+        contender(
             Kind::Peer,
             "tokio-util DelayQueue",
             cancelled::<TokioQueue, N>,
         ),
-        turn(Kind::Peer, "futures-intrusive", cancelled::<Intrusive, N>),
-        turn(Kind::Peer, "async-io", cancelled::<AsyncIo, N>),
-        turn(Kind::Floor, "two clock reads alone", clock_reads),
+        contender(Kind::Peer, "futures-intrusive", cancelled::<Intrusive, N>),
+        contender(Kind::Peer, "async-io", cancelled::<AsyncIo, N>),
+        contender(Kind::Floor, "two clock reads alone", clock_reads),
     ]
 }
 

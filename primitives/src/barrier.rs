@@ -207,7 +207,7 @@ impl<B: Backend> Barrier<B> {
 /// What the section of a wait found.
 enum Outcome {
     /// The wait was notified.
-    Called,
+    Notified,
     /// The wait is the last arrival, and has notified this generation.
     Leads(Generation),
 }
@@ -215,7 +215,7 @@ enum Outcome {
 #[derive(Debug)]
 enum Stage {
     Created,
-    Here(Waiter),
+    Queued(Waiter),
     Done,
 }
 
@@ -252,24 +252,24 @@ impl<B: Backend> Future for BarrierWait<'_, B> {
         let outcome = barrier.lock.poll(cx, false, |section, registration| {
             let waiters = section.state;
             let waiter = match core::mem::replace(stage, Stage::Done) {
-                Stage::Here(waiter) if waiters.is_notified(&waiter) => {
+                Stage::Queued(waiter) if waiters.is_notified(&waiter) => {
                     waiters.remove(waiter, section.wakes);
-                    return Ok(Outcome::Called);
+                    return Ok(Outcome::Notified);
                 }
                 Stage::Created if waiters.queued() + 1 == barrier.n => {
                     *section.bits = Bits::EMPTY;
                     return Ok(Outcome::Leads(waiters.notify_all()));
                 }
-                Stage::Here(waiter) => waiter,
+                Stage::Queued(waiter) => waiter,
                 _ => waiters.push(*location, ()),
             };
             *section.bits = Bits::new(waiters.queued());
             let registered = registration.register(waiters.waker(&waiter));
-            *stage = Stage::Here(waiter);
+            *stage = Stage::Queued(waiter);
             Err(registered)
         });
         outcome.map(|outcome| match outcome {
-            Outcome::Called => BarrierWaitResult { leader: false },
+            Outcome::Notified => BarrierWaitResult { leader: false },
             Outcome::Leads(generation) => {
                 barrier
                     .lock
@@ -283,7 +283,7 @@ impl<B: Backend> Future for BarrierWait<'_, B> {
 /// Withdraws the arrival, unless the others have been notified.
 impl<B: Backend> Drop for BarrierWait<'_, B> {
     fn drop(&mut self) {
-        if let Stage::Here(waiter) = core::mem::replace(&mut self.stage, Stage::Done) {
+        if let Stage::Queued(waiter) = core::mem::replace(&mut self.stage, Stage::Done) {
             self.barrier.lock.with(|section| {
                 section.state.remove(waiter, section.wakes);
                 *section.bits = Bits::new(section.state.queued());

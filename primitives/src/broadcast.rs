@@ -313,7 +313,7 @@ impl<T, B: Backend> Sender<T, B> {
         let mut value = Some(Arc::new(value));
         let mut receivers = 0;
         let mut dropped = None;
-        let mut called = None;
+        let mut generation = None;
         self.chan.lock.rounds(|Section { state, wakes, .. }| {
             if let Some(value) = value.take_if(|_| state.receivers > 0) {
                 receivers = state.receivers;
@@ -325,9 +325,9 @@ impl<T, B: Backend> Sender<T, B> {
                     unseen: receivers,
                 });
                 state.next += 1;
-                called = Some(state.waiters.notify_all());
+                generation = Some(state.waiters.notify_all());
             }
-            called.is_some_and(|called| state.waiters.wake_notified(called, wakes))
+            generation.is_some_and(|generation| state.waiters.wake_notified(generation, wakes))
         });
         drop(dropped);
         match value.and_then(Arc::into_inner) {
@@ -516,16 +516,16 @@ impl<T, B: Backend> Clone for Sender<T, B> {
 /// The last one closes the channel: receivers that wait are told.
 impl<T, B: Backend> Drop for Sender<T, B> {
     fn drop(&mut self) {
-        let mut called = None;
+        let mut generation = None;
         let mut first = true;
         self.chan.lock.rounds(|Section { state, wakes, .. }| {
             if core::mem::take(&mut first) {
                 state.senders -= 1;
                 if state.senders == 0 {
-                    called = Some(state.waiters.notify_all());
+                    generation = Some(state.waiters.notify_all());
                 }
             }
-            called.is_some_and(|called| state.waiters.wake_notified(called, wakes))
+            generation.is_some_and(|generation| state.waiters.wake_notified(generation, wakes))
         });
     }
 }
@@ -872,7 +872,7 @@ impl<T: Clone, B: Backend> Receiver<T, B> {
 impl<T, B: Backend> Drop for Receiver<T, B> {
     fn drop(&mut self) {
         let mut dropped = Vec::new();
-        let mut called = None;
+        let mut generation = None;
         let mut first = true;
         let position = self.position;
         self.chan.lock.rounds(|Section { state, wakes, .. }| {
@@ -888,10 +888,10 @@ impl<T, B: Backend> Drop for Receiver<T, B> {
                 state.trim();
                 state.receivers -= 1;
                 if state.receivers == 0 {
-                    called = Some(state.closers.notify_all());
+                    generation = Some(state.closers.notify_all());
                 }
             }
-            called.is_some_and(|called| state.closers.wake_notified(called, wakes))
+            generation.is_some_and(|generation| state.closers.wake_notified(generation, wakes))
         });
     }
 }

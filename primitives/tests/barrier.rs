@@ -26,8 +26,8 @@ on_every_backend![
     a_task_arrives_at_its_first_poll,
     an_arrival_that_is_dropped_is_withdrawn,
     an_arrival_that_was_notified_is_not_withdrawn,
-    a_newcomer_belongs_to_the_next_generation,
-    a_newcomer_from_within_a_wake_belongs_to_the_next_generation,
+    a_later_wait_belongs_to_the_next_generation,
+    a_wait_begun_within_a_wake_belongs_to_the_next_generation,
     notified_waiters_do_not_hold_up_the_next_generation,
     a_leaked_arrival_is_not_withdrawn,
     the_wait_can_change_its_task,
@@ -128,7 +128,7 @@ fn an_arrival_that_was_notified_is_not_withdrawn<B: Backend>() {
     assert_eq!(leads(&mut barrier.wait(), &task), Poll::Pending);
 }
 
-fn a_newcomer_belongs_to_the_next_generation<B: Backend>() {
+fn a_later_wait_belongs_to_the_next_generation<B: Backend>() {
     let task = Probe::new();
     let barrier = Barrier::<B>::new_in(2);
     let mut waits = [barrier.wait(), barrier.wait(), barrier.wait()];
@@ -143,7 +143,7 @@ fn a_newcomer_belongs_to_the_next_generation<B: Backend>() {
 
 /// The wakers of one generation are not all taken out in one section. A task that
 /// arrives while the first are woken must not be notified with the last.
-fn a_newcomer_from_within_a_wake_belongs_to_the_next_generation<B: Backend>() {
+fn a_wait_begun_within_a_wake_belongs_to_the_next_generation<B: Backend>() {
     const N: usize = WakeList::CAPACITY * 2;
     let task = Probe::new();
     let newcomer = Rc::new(Probe::new());

@@ -274,15 +274,15 @@ fn a_queue_between_threads_loses_nothing() {
                 }
             }
         };
-        let takers = [scope.spawn(take), scope.spawn(take)];
+        let consumers = [scope.spawn(take), scope.spawn(take)];
         for job in 1..=JOBS {
             jobs.blocking_lock().push_back(job);
             more.notify_one();
         }
         jobs.blocking_lock().extend([0, 0]);
         more.notify_all();
-        takers
-            .map(|taker| taker.join().unwrap())
+        consumers
+            .map(|consumer| consumer.join().unwrap())
             .iter()
             .sum::<u32>()
     });

@@ -36,7 +36,7 @@ fn waits<F: Future + Unpin>(
 }
 
 #[test]
-fn a_wait_is_where_it_was_called_for() {
+fn a_wait_is_located_at_its_call() {
     let mutex = Arc::new(Mutex::new(()));
     let guard = mutex.try_lock().unwrap();
     waits(line!(), mutex.lock(), || mutex.waiters());
@@ -122,7 +122,7 @@ fn a_holder_is_where_it_took_what_it_holds() {
 }
 
 #[test]
-fn a_future_that_waited_holds_as_it_was_called_for() {
+fn a_guard_is_located_at_the_call_of_its_future() {
     let (mutex, task) = (Mutex::new(()), Probe::new());
     let guard = mutex.try_lock().unwrap();
     let mut lock = mutex.lock();

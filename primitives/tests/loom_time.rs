@@ -163,7 +163,7 @@ impl Clock for Still {
 fn nearer_deadlines_come_while_the_driver_takes_its_turn() {
     let executions = explore(None, || {
         let timers = Timers::<Loom>::new_in(Still, TICK);
-        let (seat, driver) = (timers.driver(), Arc::new(Counts::default()));
+        let (driving, driver) = (timers.driver(), Arc::new(Counts::default()));
         let sleeps = [3, 5].map(|ticks| {
             let mut sleep = timers.sleep(TICK * ticks);
             thread::spawn(move || {
@@ -173,7 +173,7 @@ fn nearer_deadlines_come_while_the_driver_takes_its_turn() {
             })
         });
         let waker = Waker::from(driver.clone());
-        let next = seat.turn(&mut Context::from_waker(&waker));
+        let next = driving.turn(&mut Context::from_waker(&waker));
         let sleeps = sleeps.map(|sleep| sleep.join().unwrap());
         let woken = driver.0.load(Ordering::Relaxed);
         assert!(next == Some(at(3)) && woken == 0 || next != Some(at(3)) && woken == 1);

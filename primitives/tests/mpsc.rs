@@ -29,7 +29,7 @@ on_every_backend![
     a_full_channel_refuses_and_gives_the_value_back,
     a_send_waits_for_capacity,
     waiting_sends_go_on_in_order,
-    a_newcomer_does_not_pass_a_send_that_waits,
+    a_later_send_does_not_pass_one_that_waits,
     a_send_that_is_dropped_leaves_the_queue_and_can_give_its_value_back,
     a_granted_send_that_is_dropped_hands_its_permit_on,
     permits_are_reserved_used_and_given_back,
@@ -52,7 +52,7 @@ on_every_backend![
     a_grant_that_was_not_seen_before_the_close_is_refused,
     a_grant_dropped_after_the_close_wakes_the_receiver,
     the_receiver_drops_what_is_in_the_channel,
-    a_value_sent_by_a_permit_to_nobody_is_dropped,
+    a_value_sent_by_a_permit_without_a_receiver_is_dropped,
     a_value_that_sends_when_it_is_dropped_is_refused,
     a_value_that_panics_when_it_is_dropped_takes_no_other_with_it,
     a_rendezvous_sends_only_to_a_receiver_that_waits,
@@ -136,7 +136,7 @@ fn waiting_sends_go_on_in_order<B: Backend>() {
     }
 }
 
-fn a_newcomer_does_not_pass_a_send_that_waits<B: Backend>() {
+fn a_later_send_does_not_pass_one_that_waits<B: Backend>() {
     let (tx, mut rx) = new::<_, B>(1);
     tx.try_send(0).unwrap();
     let task = Probe::new();
@@ -518,7 +518,7 @@ fn the_receiver_drops_what_is_in_the_channel<B: Backend>() {
     assert_eq!(Rc::strong_count(&value), 1);
 }
 
-fn a_value_sent_by_a_permit_to_nobody_is_dropped<B: Backend>() {
+fn a_value_sent_by_a_permit_without_a_receiver_is_dropped<B: Backend>() {
     let value = Rc::new(());
     let (tx, rx) = new::<_, B>(1);
     let permit = tx.try_reserve().unwrap();

@@ -32,7 +32,7 @@ on_every_backend![
     later_requests_that_await_are_held_to_the_bound,
     others_in_the_queue_are_held_to_the_bound,
     the_next_in_the_queue_can_be_barged_afresh,
-    one_that_gives_up_leaves_its_barges_to_no_other,
+    a_cancelled_waiter_leaves_its_barges_to_no_other,
     a_wait_that_is_dropped_leaves_the_queue,
     a_grant_dropped_unseen_goes_to_the_next,
     a_wake_dropped_unseen_goes_to_the_next,
@@ -204,7 +204,7 @@ fn the_next_in_the_queue_can_be_barged_afresh<B: Backend>() {
     }
 }
 
-fn one_that_gives_up_leaves_its_barges_to_no_other<B: Backend>() {
+fn a_cancelled_waiter_leaves_its_barges_to_no_other<B: Backend>() {
     let (mutex, task) = (Mutex::<_, B>::with_max_barges_in(0, 2), Probe::new());
     let guard = mutex.try_lock().unwrap();
     let (first, mut second) = (queued(&mutex, &task), queued(&mutex, &task));

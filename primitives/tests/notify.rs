@@ -38,8 +38,8 @@ on_every_backend![
     one_that_was_covered_unpolled_leaves_the_permit_alone,
     notified_waiters_do_not_take_the_next_permit,
     more_wait_than_a_wake_list_holds,
-    a_newcomer_from_within_a_wake_is_not_notified,
-    a_newcomer_from_within_a_wake_can_be_notified_alone,
+    a_wait_begun_within_a_wake_is_not_notified,
+    a_wait_begun_within_a_wake_can_be_notified_alone,
     a_wait_that_is_dropped_leaves_the_queue,
     a_notification_dropped_unseen_goes_to_the_next,
     a_notification_of_the_last_dropped_unseen_goes_to_the_last,
@@ -243,7 +243,7 @@ fn more_wait_than_a_wake_list_holds<B: Backend>() {
 
 /// Not all are woken in one section. A wait that is created from within a wake is in
 /// the queue when the next section begins.
-fn a_newcomer_from_within_a_wake_is_not_notified<B: Backend>() {
+fn a_wait_begun_within_a_wake_is_not_notified<B: Backend>() {
     let notify = Arc::new(Notify::<B>::new_in());
     let (task, newcomer) = (Probe::new(), Rc::new(Probe::new()));
     let _waits: Vec<_> = (0..2 * WakeList::CAPACITY)
@@ -266,7 +266,7 @@ fn a_newcomer_from_within_a_wake_is_not_notified<B: Backend>() {
 }
 
 /// Waiters that have been notified and not yet woken are skipped.
-fn a_newcomer_from_within_a_wake_can_be_notified_alone<B: Backend>() {
+fn a_wait_begun_within_a_wake_can_be_notified_alone<B: Backend>() {
     let notify = Arc::new(Notify::<B>::new_in());
     let (task, newcomer) = (Probe::new(), Rc::new(Probe::new()));
     let _waits: Vec<_> = (0..2 * WakeList::CAPACITY)

@@ -28,7 +28,7 @@ on_every_backend![
     setting_twice_gives_the_second_back,
     setting_while_one_is_made_gives_the_value_back,
     the_first_caller_makes_the_value,
-    an_initializer_is_not_called_where_there_is_a_value,
+    an_initializer_does_not_run_if_there_is_a_value,
     callers_that_come_meanwhile_share_the_value,
     callers_that_come_meanwhile_call_no_initializer,
     a_failed_initializer_passes_the_permit_on,
@@ -150,7 +150,7 @@ fn the_first_caller_makes_the_value<B: Backend>() {
     assert_eq!(task.clones(), 0);
 }
 
-fn an_initializer_is_not_called_where_there_is_a_value<B: Backend>() {
+fn an_initializer_does_not_run_if_there_is_a_value<B: Backend>() {
     let task = Probe::new();
     let cell = OnceCell::<u32, B>::new_in();
     let mut made = Box::pin(cell.get_or_init(|| -> std::future::Ready<u32> { unreachable!() }));

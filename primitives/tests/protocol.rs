@@ -263,19 +263,19 @@ fn a_section_within_an_update_that_leaves_the_bits_goes_unnoticed<B: Backend>() 
 /// If the update stored the bits that it made before, the value would be written a
 /// second time while it is borrowed.
 fn a_value_set_within_an_update_stays_set<B: Backend>() {
-    let settled = OnceSlot::<String, Waiters<()>, B>::new_in(Waiters::new());
+    let slot = OnceSlot::<String, Waiters<()>, B>::new_in(Waiters::new());
     let mut shared = None;
-    let result = settled.update(|bits| {
-        if let Ok(value) = settled.set("first".to_owned(), |_| Some(Bits::EMPTY)) {
+    let result = slot.update(|bits| {
+        if let Ok(value) = slot.set("first".to_owned(), |_| Some(Bits::EMPTY)) {
             shared = Some(value);
         }
         Some(bits | self::B)
     });
     assert_eq!(result, Ok(INITIALIZED));
-    let refused = settled.set("second".to_owned(), |_| Some(Bits::EMPTY));
+    let refused = slot.set("second".to_owned(), |_| Some(Bits::EMPTY));
     assert_eq!(refused, Err(("second".to_owned(), INITIALIZED | self::B)));
     assert_eq!(shared.map(String::as_str), Some("first"));
-    assert_eq!(settled.get().map(String::as_str), Some("first"));
+    assert_eq!(slot.get().map(String::as_str), Some("first"));
 }
 
 /// This holds even if another thread has the lock when the closure has run. The

@@ -65,7 +65,7 @@ on_every_backend![
     the_wait_can_change_its_task,
     a_waker_may_use_the_semaphore_when_it_is_woken,
     a_waker_may_release_when_it_is_cloned,
-    a_newcomer_from_within_a_close_is_refused,
+    an_acquire_within_a_close_is_refused,
     a_waker_that_panics_costs_no_other_the_permits,
     a_waker_that_panics_costs_no_other_the_close,
     permits_acquired_by_a_poll_that_panics_are_not_lost,
@@ -727,7 +727,7 @@ fn a_waker_may_release_when_it_is_cloned<B: Backend>() {
     assert_eq!((semaphore.waiting(), task.kept()), (0, 0));
 }
 
-fn a_newcomer_from_within_a_close_is_refused<B: Backend>() {
+fn an_acquire_within_a_close_is_refused<B: Backend>() {
     let (semaphore, task) = (Rc::new(strict::<B>(1)), Probe::new());
     let _waits: Vec<_> = (0..2 * WakeList::CAPACITY)
         .map(|_| queued(&semaphore, 2, &task))

@@ -42,7 +42,7 @@ on_every_backend![
     a_reset_to_the_past_wakes,
     sleeps_fire_in_the_order_of_deadlines,
     more_fire_than_one_section_lets_go,
-    a_newcomer_from_within_a_wake_does_not_join_the_round,
+    a_wait_begun_within_a_wake_does_not_join_the_round,
     a_waker_that_panics_costs_no_other_the_wake,
     a_clone_that_panics_leaves_a_sleep_that_can_be_polled,
     granularity_rounds_up,
@@ -290,7 +290,7 @@ fn more_fire_than_one_section_lets_go<B: Backend>() {
 /// P3: not all wakers are taken out in one section. A sleep that is created in
 /// between must not be fired with the rest, and one that is due already is ready, so
 /// that firing ends.
-fn a_newcomer_from_within_a_wake_does_not_join_the_round<B: Backend>() {
+fn a_wait_begun_within_a_wake_does_not_join_the_round<B: Backend>() {
     let clock = by_hand::<B>();
     let (task, newcomer) = (Probe::new(), Rc::new(Probe::new()));
     let mut sleeps: Vec<_> = (0..100).map(|_| clock.timers().sleep(MS)).collect();
@@ -369,10 +369,10 @@ fn granularity_rounds_up<B: Backend>() {
 fn tm_01_the_driver_is_woken_for_a_deadline_that_is_nearer_by_a_tick<B: Backend>() {
     let (clock, driver, task) = (by_hand::<B>(), Probe::new(), Probe::new());
     let timers = clock.timers();
-    let seat = timers.driver();
+    let driving = timers.driver();
     let mut sleeps = [0, 0, 1].map(|nearer| timers.sleep(MS - Duration::from_nanos(nearer)));
     for (sleep, wakes) in sleeps.iter_mut().zip([1, 1, 2]) {
-        seat.turn(&mut driver.cx());
+        driving.turn(&mut driver.cx());
         assert_eq!(poll(sleep, &task), Poll::Pending);
         assert_eq!(driver.wakes(), wakes);
     }
@@ -381,9 +381,9 @@ fn tm_01_the_driver_is_woken_for_a_deadline_that_is_nearer_by_a_tick<B: Backend>
 fn tm_01_the_driver_is_woken_for_a_nearer_deadline_and_no_other<B: Backend>() {
     let (clock, driver, task) = (by_hand::<B>(), Probe::new(), Probe::new());
     let timers = clock.timers();
-    let seat = timers.driver();
+    let driving = timers.driver();
     let mut sleeps: Vec<_> = [10, 20, 10, 5, 1, 3].map(|ms| timers.sleep(MS * ms)).into();
-    assert_eq!(seat.turn(&mut driver.cx()), None);
+    assert_eq!(driving.turn(&mut driver.cx()), None);
     // After each turn, the deadlines that are added and how often they wake the
     // driver.
     for (sleep, nearer) in sleeps.iter_mut().zip([1, 0, 0, 1, 1, 0]) {
@@ -396,7 +396,7 @@ fn tm_01_the_driver_is_woken_for_a_nearer_deadline_and_no_other<B: Backend>() {
             assert_eq!(poll(&mut nearest, &task), Poll::Pending);
             assert_eq!((driver.wakes() - before, driver.kept()), (1, 0));
         }
-        seat.turn(&mut driver.cx());
+        driving.turn(&mut driver.cx());
         assert_eq!(driver.kept(), 1);
     }
     // A sleep that is dropped does not wake it either.
@@ -409,8 +409,8 @@ fn tm_01_a_reset_to_a_nearer_deadline_wakes_the_driver<B: Backend>() {
     let (clock, driver, task) = (by_hand::<B>(), Probe::new(), Probe::new());
     let mut sleep = clock.timers().sleep(10 * MS);
     assert_eq!(poll(&mut sleep, &task), Poll::Pending);
-    let seat = clock.timers().driver();
-    seat.turn(&mut driver.cx());
+    let driving = clock.timers().driver();
+    driving.turn(&mut driver.cx());
     Pin::new(&mut sleep).reset(at(20));
     assert_eq!(driver.wakes(), 0);
     Pin::new(&mut sleep).reset(at(9));

@@ -49,7 +49,7 @@ struct Storm {
     sleeps: Vec<Slept>,
     tasks: Vec<Probe>,
     woken: [usize; TASKS],
-    seat: Driver,
+    driving: Driver,
     driver: Probe,
     /// The time until which the driver needs no wake, or none while it is awake.
     until: Option<Instant>,
@@ -68,7 +68,7 @@ impl Storm {
             sleeps: Vec::new(),
             tasks: (0..TASKS).map(|_| Probe::new()).collect(),
             woken: [0; TASKS],
-            seat: clock.timers().driver(),
+            driving: clock.timers().driver(),
             driver: Probe::new(),
             until: None,
             drives: 0,
@@ -161,7 +161,7 @@ impl Storm {
                 self.moved();
             }
             Op::Turn => {
-                assert_eq!(self.seat.turn(&mut self.driver.cx()), None);
+                assert_eq!(self.driving.turn(&mut self.driver.cx()), None);
                 self.until = Some(self.first().unwrap_or(Instant::MAX));
             }
         }

@@ -25,7 +25,7 @@ fn drivers() -> usize {
         .count()
 }
 
-fn settles_at(count: usize) {
+fn becomes(count: usize) {
     let begun = Instant::now();
     while drivers() != count {
         assert!(
@@ -47,7 +47,7 @@ fn it_starts_at_need_ends_with_its_timers_and_delays_no_exit() {
         let mut sleep = pin!(sleep(Duration::from_secs(1000)));
         let mut cx = Context::from_waker(Waker::noop());
         assert!(sleep.as_mut().poll(&mut cx).is_pending());
-        settles_at(1);
+        becomes(1);
         return;
     }
 
@@ -56,9 +56,9 @@ fn it_starts_at_need_ends_with_its_timers_and_delays_no_exit() {
     block_on::<Native, _>(timers.timeout(MS, std::future::ready(()))).expect("it is ready");
     assert_eq!(drivers(), 0, "no task has waited");
     block_on::<Native, _>(timers.sleep(MS));
-    settles_at(1);
+    becomes(1);
     block_on::<Native, _>(timers.sleep(MS));
-    settles_at(1);
+    becomes(1);
 
     // A sleep keeps its timers alive. When the last of both is dropped the thread
     // ends, however long it was to wait.
@@ -66,9 +66,9 @@ fn it_starts_at_need_ends_with_its_timers_and_delays_no_exit() {
     let mut cx = Context::from_waker(Waker::noop());
     assert!(pin!(&mut last).poll(&mut cx).is_pending());
     drop(timers);
-    settles_at(1);
+    becomes(1);
     drop(last);
-    settles_at(0);
+    becomes(0);
 
     let this = std::env::current_exe().expect("this is a program");
     let mut leaves = Command::new(this)

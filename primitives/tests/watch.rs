@@ -49,8 +49,8 @@ on_each_that_blocks![
     a_change_before_the_close_is_seen,
     a_send_without_receivers_gives_the_value_back,
     values_are_replaced_and_modified,
-    what_is_not_modified_notifies_nobody,
-    a_closure_that_panics_notifies_nobody_and_leaves_the_channel,
+    an_unmodified_value_notifies_no_receiver,
+    a_closure_that_panics_notifies_no_receiver_and_leaves_the_channel,
     wait_for_asks_about_each_value_it_sees,
     wait_for_fails_when_no_value_will_come,
     receivers_mark_and_clone_what_they_have_seen,
@@ -194,7 +194,7 @@ fn values_are_replaced_and_modified<B: BlockingBackend>() {
     assert_eq!(*Sender::<u32>::default().borrow(), 0);
 }
 
-fn what_is_not_modified_notifies_nobody<B: BlockingBackend>() {
+fn an_unmodified_value_notifies_no_receiver<B: BlockingBackend>() {
     let (tx, mut rx) = new::<_, B>(0);
     let task = Probe::new();
     let mut changed = rx.changed();
@@ -204,7 +204,7 @@ fn what_is_not_modified_notifies_nobody<B: BlockingBackend>() {
     assert_eq!(poll(&mut changed, &task), Poll::Pending);
 }
 
-fn a_closure_that_panics_notifies_nobody_and_leaves_the_channel<B: BlockingBackend>() {
+fn a_closure_that_panics_notifies_no_receiver_and_leaves_the_channel<B: BlockingBackend>() {
     let (tx, mut rx) = new::<_, B>(0);
     let task = Probe::new();
     let mut changed = rx.changed();

@@ -392,22 +392,22 @@ impl<T: 'static> JoinSet<T> {
     /// ```
     /// use reveille_executor::{LocalExecutor, task::JoinSet};
     ///
-    /// let answers = LocalExecutor::new().block_on(async {
+    /// let outputs = LocalExecutor::new().block_on(async {
     ///     let set: JoinSet<u32> = (1..=3).map(|number| async move { number }).collect();
     ///     set.join_all().await
     /// });
-    /// assert_eq!(answers, [1, 2, 3]);
+    /// assert_eq!(outputs, [1, 2, 3]);
     /// ```
     pub async fn join_all(mut self) -> Vec<T> {
-        let mut answers = Vec::with_capacity(self.len());
+        let mut outputs = Vec::with_capacity(self.len());
         while let Some(joined) = self.join_next().await {
             match joined.map_err(JoinError::try_into_panic) {
-                Ok(answer) => answers.push(answer),
+                Ok(output) => outputs.push(output),
                 Err(Ok(panic)) => std::panic::resume_unwind(panic),
                 Err(Err(cancelled)) => panic!("JoinSet::join_all: {cancelled}"),
             }
         }
-        answers
+        outputs
     }
 
     /// Aborts all tasks. They stay in the set, and are joined as cancelled.

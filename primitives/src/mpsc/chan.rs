@@ -116,7 +116,7 @@ impl<T> Beside for Shared<T> {
 
     /// A permit that came back can be the last for which a closed channel waited.
     #[inline]
-    fn settled(&mut self, bits: &mut Bits, wakes: &mut WakeList) {
+    fn after_assign(&mut self, bits: &mut Bits, wakes: &mut WakeList) {
         if !self.receiver.is_registered() {
             self.withdraw(bits);
         } else if closed_in(*bits) && self.is_idle(*bits) {

@@ -50,7 +50,7 @@ pub(crate) struct Permits<B: Backend, X = ()> {
     lock: StateLock<Queue<X>, B>,
     /// How often the first in the queue may be barged past.
     max_barges: u16,
-    /// Whether each released permit is seen by [`Beside::settled`], before a close too.
+    /// Whether each released permit is seen by [`Beside::after_assign`], before a close too.
     sees_all: bool,
 }
 
@@ -60,13 +60,13 @@ pub(crate) struct Permits<B: Backend, X = ()> {
 /// value that it is for.
 pub(crate) trait Beside {
     /// Whether the permits that come back after a close are seen by
-    /// [`settled`](Self::settled), and a waiter that was granted permits before the
+    /// [`after_assign`](Self::after_assign), and a waiter that was granted permits before the
     /// close and polls after it is refused.
     const SEES_CLOSED: bool;
 
-    /// Runs at the end of a section that gave permits back, once the queue has been
-    /// served. It takes at most one waker out.
-    fn settled(&mut self, bits: &mut Bits, wakes: &mut WakeList);
+    /// Runs at the end of a section that gave permits back, once they have been
+    /// assigned. It takes at most one waker out.
+    fn after_assign(&mut self, bits: &mut Bits, wakes: &mut WakeList);
 }
 
 /// Nothing beside them.
@@ -74,7 +74,7 @@ impl Beside for () {
     const SEES_CLOSED: bool = false;
 
     #[inline]
-    fn settled(&mut self, _: &mut Bits, _: &mut WakeList) {}
+    fn after_assign(&mut self, _: &mut Bits, _: &mut WakeList) {}
 }
 
 const fn clamp_barges(max_barges: u16) -> u16 {
@@ -343,7 +343,7 @@ impl<B: Backend, X: Beside> Permits<B, X> {
         }
     }
 
-    /// Has every permit that comes back seen by [`Beside::settled`], not only after a
+    /// Has every permit that comes back seen by [`Beside::after_assign`], not only after a
     /// close.
     pub(crate) fn seeing_all(mut self) -> Self {
         self.sees_all = X::SEES_CLOSED;
@@ -622,7 +622,7 @@ impl<B: Backend, X: Beside> Permits<B, X> {
             false => self.assign_queued(bits, &mut state.waiters, wakes),
         };
         if !more {
-            state.beside.settled(bits, wakes);
+            state.beside.after_assign(bits, wakes);
         }
         more
     }

@@ -387,7 +387,7 @@ fn locking<B: Backend, const K: u16>() -> Row {
 
     Row {
         name: format!(
-            "Mutex::lock over {}, {K} overtake",
+            "Mutex::lock over {}, {K} barges",
             std::any::type_name::<B>()
         ),
         scene: || {
@@ -492,7 +492,7 @@ fn acquiring<B: Backend, const K: u16>() -> Row {
 
     Row {
         name: format!(
-            "Semaphore::acquire over {}, {K} overtake",
+            "Semaphore::acquire over {}, {K} barges",
             std::any::type_name::<B>()
         ),
         scene: || {
@@ -522,9 +522,9 @@ fn leaked<T>(primitive: T) -> &'static T {
 
 /// `SetOnce::wait`, which is fulfilled or, if the other side leaves, rejected.
 fn settling<B: Backend>() -> Row {
-    struct Settles<B: Backend>(&'static SetOnce<End, B>);
+    struct Sets<B: Backend>(&'static SetOnce<End, B>);
 
-    impl<B: Backend> Completer for Settles<B> {
+    impl<B: Backend> Completer for Sets<B> {
         fn complete(&mut self) -> bool {
             // The first call has set it.
             let _ = self.0.set(End::Result);
@@ -536,7 +536,7 @@ fn settling<B: Backend>() -> Row {
         }
     }
 
-    impl<B: Backend> Drop for Settles<B> {
+    impl<B: Backend> Drop for Sets<B> {
         fn drop(&mut self) {
             let _ = self.0.set(End::Never);
         }
@@ -546,7 +546,7 @@ fn settling<B: Backend>() -> Row {
         name: format!("SetOnce::wait over {}", std::any::type_name::<B>()),
         scene: || {
             let once = leaked(SetOnce::<_, B>::new_in());
-            Scene::new(Waits(once.wait()), Settles(once))
+            Scene::new(Waits(once.wait()), Sets(once))
         },
         left: Some(End::Never),
         refuses: false,

@@ -54,8 +54,8 @@ pub(crate) fn explore(job: &Arc<Job>, limits: Limits) -> Explored {
 }
 
 fn execute(job: &Arc<Job>, path: &mut Vec<(usize, usize)>) -> Result<(), ()> {
-    let turn = OneThread::default();
-    let (run, mut bodies) = Run::begin(job, Box::new(turn.clone()), true);
+    let thread = OneThread::default();
+    let (run, mut bodies) = Run::begin(job, Box::new(thread.clone()), true);
     let execution = Execution::current().expect("the run has just begun");
     let mut depth = 0;
     loop {
@@ -79,7 +79,7 @@ fn execute(job: &Arc<Job>, path: &mut Vec<(usize, usize)>) -> Result<(), ()> {
                 able[path[depth - 1].0]
             }
         };
-        turn.0.store(who, Ordering::Relaxed);
+        thread.0.store(who, Ordering::Relaxed);
         step(&mut bodies[who]);
     }
     run.finish(bodies)

@@ -36,7 +36,7 @@ pub(crate) enum Fault {
     DroppedStaysCounted,
     /// The last task to arrive releases the others one by one, and with them a task
     /// that arrives meanwhile.
-    NewcomersSwept,
+    LateWaitersNotified,
     /// The count is reset only after the wakes.
     ResetLate,
     /// A waiter passes if it finds a count of zero, instead of comparing generations.
@@ -58,8 +58,8 @@ impl Fault {
             Some(Class::CancellationRace),
         ),
         (
-            "newcomers-swept",
-            Self::NewcomersSwept,
+            "late-waiters-notified",
+            Self::LateWaitersNotified,
             Some(Class::WrongResult),
         ),
         ("reset-late", Self::ResetLate, Some(Class::WrongResult)),
@@ -113,7 +113,7 @@ struct State {
     /// The waiters, with their numbers.
     here: Vec<(usize, Option<Waker>)>,
     /// The waiters that have been notified and have not observed it.
-    called: Vec<usize>,
+    notified: Vec<usize>,
     next: usize,
 }
 
@@ -121,7 +121,7 @@ impl State {
     fn call(&mut self) -> Vec<Waker> {
         let (numbers, wakers): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.here).into_iter().unzip();
-        self.called.extend(numbers);
+        self.notified.extend(numbers);
         wakers.into_iter().flatten().collect()
     }
 }
@@ -136,13 +136,13 @@ impl<B: BlockingBackend> Barrier<B> {
         if let Some(known) = *number {
             let over = match self.is(Fault::CountIsSign) {
                 true => state.count == 0,
-                false => state.called.contains(&known),
+                false => state.notified.contains(&known),
             };
             if !over {
                 return None;
             }
             *number = None;
-            state.called.retain(|&one| one != known);
+            state.notified.retain(|&one| one != known);
             return Some((Ret::Follows, Vec::new()));
         }
         state.count += 1;
@@ -155,7 +155,7 @@ impl<B: BlockingBackend> Barrier<B> {
         if !self.is(Fault::ResetLate) {
             state.count = 0;
         }
-        let wakers = match self.is(Fault::NewcomersSwept) {
+        let wakers = match self.is(Fault::LateWaitersNotified) {
             true => Vec::new(),
             false => state.call(),
         };
@@ -188,14 +188,14 @@ impl<B: BlockingBackend> Barrier<B> {
             return Poll::Pending;
         };
         if result == Ret::Leads {
-            while self.is(Fault::NewcomersSwept) {
+            while self.is(Fault::LateWaitersNotified) {
                 let waker = self.lock.with(|section| {
                     let state = section.state;
                     if state.here.is_empty() {
                         return None;
                     }
                     let (number, waker) = state.here.remove(0);
-                    state.called.push(number);
+                    state.notified.push(number);
                     state.count = state.here.len();
                     Some(waker)
                 });
@@ -218,7 +218,7 @@ impl<B: BlockingBackend> Barrier<B> {
     fn leave(&self, number: usize) {
         let waker = self.lock.with(|section| {
             let state = section.state;
-            state.called.retain(|&called| called != number);
+            state.notified.retain(|&notified| notified != number);
             let place = state.here.iter().position(|&(one, _)| one == number)?;
             if !self.is(Fault::DroppedStaysCounted) {
                 // A task that is released with the generation before it has not been
@@ -300,7 +300,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
                 });
             }
             Op::Waiting => Ret::Count(barrier.lock.with(|section| section.state.count)),
-            Op::Granted => Ret::Count(barrier.lock.with(|section| section.state.called.len())),
+            Op::Granted => Ret::Count(barrier.lock.with(|section| section.state.notified.len())),
         })
     }
 

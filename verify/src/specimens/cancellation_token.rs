@@ -132,7 +132,7 @@ const CHILD: usize = 1;
 
 impl State {
     /// A node and its descendants.
-    fn family(&self, of: usize) -> Vec<usize> {
+    fn subtree(&self, of: usize) -> Vec<usize> {
         let descends = |&node: &usize| {
             let mut node = Some(node);
             std::iter::from_fn(|| {
@@ -169,11 +169,11 @@ impl<B: BlockingBackend> Tokens<B> {
     fn cancel(&self, node: usize) {
         let wakers = self.lock.with(|section| {
             let state = section.state;
-            let family = match self.is(Fault::ParentBeforeChildren) {
+            let subtree = match self.is(Fault::ParentBeforeChildren) {
                 true => vec![node],
-                false => state.family(node),
+                false => state.subtree(node),
             };
-            let wakers = state.cancel(&family);
+            let wakers = state.cancel(&subtree);
             if self.is(Fault::WakesUnderLock) {
                 wake_all(wakers);
                 return Vec::new();
@@ -186,8 +186,8 @@ impl<B: BlockingBackend> Tokens<B> {
         }
         if self.is(Fault::ParentBeforeChildren) {
             let wakers = self.lock.with(|section| {
-                let family = section.state.family(node);
-                section.state.cancel(&family)
+                let subtree = section.state.subtree(node);
+                section.state.cancel(&subtree)
             });
             wake_all(wakers);
         }

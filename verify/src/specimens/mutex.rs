@@ -42,7 +42,7 @@ pub(crate) const ALL: [(&str, Fault, Option<Class>); 6] = [
         Fault::ChecksThenRegisters,
         Some(Class::LostWakeUp),
     ),
-    ("overtakes", Fault::Overtakes, Some(Class::WrongResult)),
+    ("barges", Fault::Barges, Some(Class::WrongResult)),
     (
         "takes-then-clones",
         Fault::TakesThenClones,

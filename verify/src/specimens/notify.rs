@@ -35,7 +35,7 @@ pub(crate) enum Fault {
     GrantSwallowed,
     /// `notify_waiters` wakes waiters one by one, and with them a waiter that comes
     /// meanwhile.
-    NewcomersSwept,
+    LateWaitersNotified,
     /// P8: if a waker panics, the wakers after it are not called.
     BatchStops,
     /// P5: the first waker is kept.
@@ -58,8 +58,8 @@ pub(crate) const ALL: [(&str, Fault, Option<Class>); 8] = [
         Some(Class::CancellationRace),
     ),
     (
-        "newcomers-swept",
-        Fault::NewcomersSwept,
+        "late-waiters-notified",
+        Fault::LateWaitersNotified,
         Some(Class::WrongResult),
     ),
     ("batch-stops", Fault::BatchStops, Some(Class::Panic)),
@@ -164,7 +164,7 @@ impl<B: BlockingBackend> Notify<B> {
     }
 
     pub(crate) fn notify_all(&self) {
-        if self.fault == Fault::NewcomersSwept {
+        if self.fault == Fault::LateWaitersNotified {
             while let Some(waker) = self.lock.with(|section| section.state.grant(Grant::All)) {
                 waker.into_iter().for_each(Waker::wake);
             }

@@ -1,7 +1,7 @@
 //! A cell whose value is initialized once, with a fault that can be chosen.
 //!
 //! It is written in the plain way, with everything under one lock, so that each fault
-//! is a line. With [`Fault::None`] it is correct. The *turn* is the permit to run the
+//! is a line. With [`Fault::None`] it is correct. The *permit* is that to run the
 //! initializer.
 
 use std::future::Future;
@@ -33,24 +33,24 @@ pub(crate) fn entries() -> Vec<SpecimenEntry> {
 pub(crate) enum Fault {
     /// Nothing.
     None,
-    /// An initializer that is dropped keeps the turn.
-    DroppedKeepsTurn,
-    /// An initializer that fails keeps the turn.
-    FailedKeepsTurn,
-    /// P8: an initializer that panics keeps the turn.
-    PanickedKeepsTurn,
-    /// P6: a wait that is dropped with an unobserved turn does not pass it on.
-    TurnLostOnCancel,
-    /// A waiter that is woken assumes that it has the turn, even if there is a value.
-    WakeIsTurn,
+    /// An initializer that is dropped keeps the permit.
+    DroppedKeepsPermit,
+    /// An initializer that fails keeps the permit.
+    FailedKeepsPermit,
+    /// P8: an initializer that panics keeps the permit.
+    PanickedKeepsPermit,
+    /// P6: a wait that is dropped with an unobserved permit does not pass it on.
+    PermitLostOnCancel,
+    /// A waiter that is woken assumes that it has the permit, even if there is a value.
+    WakeIsPermit,
     /// Tasks that wait only for the value are not notified when it is set.
     ForgetsWaits,
     /// P2: a task checks for the value in one section, and queues in another.
     CheckThenQueue,
     /// P5: the first waker is kept.
     FirstWakerKept,
-    /// An initializer takes no turn, so several run at once.
-    NoTurn,
+    /// An initializer takes no permit, so several run at once.
+    NoPermit,
     /// P4: the initializer is called under the lock.
     InitializesUnderLock,
 }
@@ -61,26 +61,30 @@ impl Fault {
     pub(crate) const ALL: [(&'static str, Self, Option<Class>); 11] = [
         ("plain", Self::None, None),
         (
-            "dropped-keeps-turn",
-            Self::DroppedKeepsTurn,
+            "dropped-keeps-permit",
+            Self::DroppedKeepsPermit,
             Some(Class::CancellationRace),
         ),
         (
-            "failed-keeps-turn",
-            Self::FailedKeepsTurn,
+            "failed-keeps-permit",
+            Self::FailedKeepsPermit,
             Some(Class::LostWakeUp),
         ),
         (
-            "panicked-keeps-turn",
-            Self::PanickedKeepsTurn,
+            "panicked-keeps-permit",
+            Self::PanickedKeepsPermit,
             Some(Class::Panic),
         ),
         (
-            "turn-lost-on-cancel",
-            Self::TurnLostOnCancel,
+            "permit-lost-on-cancel",
+            Self::PermitLostOnCancel,
             Some(Class::CancellationRace),
         ),
-        ("wake-is-turn", Self::WakeIsTurn, Some(Class::WrongResult)),
+        (
+            "wake-is-permit",
+            Self::WakeIsPermit,
+            Some(Class::WrongResult),
+        ),
         ("forgets-waits", Self::ForgetsWaits, Some(Class::LostWakeUp)),
         (
             "check-then-queue",
@@ -92,7 +96,7 @@ impl Fault {
             Self::FirstWakerKept,
             Some(Class::StaleWaker),
         ),
-        ("no-turn", Self::NoTurn, Some(Class::WrongResult)),
+        ("no-permit", Self::NoPermit, Some(Class::WrongResult)),
         (
             "initializes-under-lock",
             Self::InitializesUnderLock,
@@ -130,40 +134,40 @@ pub(crate) struct Cell<B: BlockingBackend> {
 struct State {
     value: Option<Arc<Value>>,
     busy: bool,
-    /// The queue: for each waiter its number, whether it waits for the turn, and its
+    /// The queue: for each waiter its number, whether it waits for the permit, and its
     /// waker.
     queue: Vec<(usize, bool, Waker)>,
     /// The waiters that have been notified and have not observed it.
-    called: Vec<usize>,
+    notified: Vec<usize>,
     next: usize,
 }
 
 impl State {
     /// Sets the value, and returns the wakers to wake.
-    fn settle(&mut self, value: Arc<Value>, forgets: bool) -> Vec<Waker> {
+    fn set(&mut self, value: Arc<Value>, forgets: bool) -> Vec<Waker> {
         self.value.get_or_insert(value);
         self.busy = false;
         let (told, left) = std::mem::take(&mut self.queue)
             .into_iter()
-            .partition(|&(_, turn, _)| turn || !forgets);
+            .partition(|&(_, permit, _)| permit || !forgets);
         self.queue = left;
         let told: Vec<_> = told;
         told.into_iter()
             .map(|(number, _, waker)| {
-                self.called.push(number);
+                self.notified.push(number);
                 waker
             })
             .collect()
     }
 
-    /// Passes the turn on, and returns the waker to wake.
+    /// Passes the permit on, and returns the waker to wake.
     fn pass(&mut self) -> Option<Waker> {
-        let Some(next) = self.queue.iter().position(|&(_, turn, _)| turn) else {
+        let Some(next) = self.queue.iter().position(|&(_, permit, _)| permit) else {
             self.busy = false;
             return None;
         };
         let (number, _, waker) = self.queue.remove(next);
-        self.called.push(number);
+        self.notified.push(number);
         Some(waker)
     }
 
@@ -171,7 +175,7 @@ impl State {
     fn register(
         &mut self,
         number: &mut Option<usize>,
-        turn: bool,
+        permit: bool,
         waker: Waker,
         keeps: bool,
     ) -> Option<Waker> {
@@ -181,7 +185,7 @@ impl State {
             Some(_) if keeps => Some(waker),
             Some((.., place)) => Some(std::mem::replace(place, waker)),
             None => {
-                self.queue.push((number, turn, waker));
+                self.queue.push((number, permit, waker));
                 None
             }
         }
@@ -214,7 +218,7 @@ impl<B: BlockingBackend> Cell<B> {
             if state.busy {
                 return Err((Ret::Initializing(id), value));
             }
-            Ok(state.settle(value, false))
+            Ok(state.set(value, false))
         });
         match result {
             Ok(wakers) => {
@@ -228,14 +232,14 @@ impl<B: BlockingBackend> Cell<B> {
         }
     }
 
-    fn settle(&self, value: Value) -> Ret {
+    fn initialize(&self, value: Value) -> Ret {
         let value = Arc::new(value);
         let (wakers, value) = self.lock.with(|section| {
             let state = section.state;
-            if self.is(Fault::NoTurn) && state.value.is_some() {
+            if self.is(Fault::NoPermit) && state.value.is_some() {
                 return (Vec::new(), value);
             }
-            let wakers = state.settle(value.clone(), self.is(Fault::ForgetsWaits));
+            let wakers = state.set(value.clone(), self.is(Fault::ForgetsWaits));
             (wakers, value)
         });
         wake_all(wakers);
@@ -243,14 +247,14 @@ impl<B: BlockingBackend> Cell<B> {
     }
 }
 
-/// The value, or the turn to initialize it.
-type Found<'a, B> = Result<Arc<Value>, Turn<'a, B>>;
+/// The value, or the permit to initialize it.
+type Found<'a, B> = Result<Arc<Value>, Permit<'a, B>>;
 
-/// A wait for the value, or for the turn to initialize it.
+/// A wait for the value, or for the permit to initialize it.
 struct Wait<'a, B: BlockingBackend> {
     cell: &'a Cell<B>,
-    /// Whether it waits for the turn.
-    turn: bool,
+    /// Whether it waits for the permit.
+    permit: bool,
     number: Option<usize>,
 }
 
@@ -258,25 +262,29 @@ impl<'a, B: BlockingBackend> Future for Wait<'a, B> {
     type Output = Found<'a, B>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self { cell, turn, number } = self.get_mut();
+        let Self {
+            cell,
+            permit,
+            number,
+        } = self.get_mut();
         let is = |fault| cell.is(fault);
         let waker = cx.waker().clone();
-        // The turn becomes a guard before the waker is dropped, since that may panic.
-        let found = |value: Option<Arc<Value>>| value.ok_or(Turn(cell));
+        // The permit becomes a guard before the waker is dropped, since that may panic.
+        let found = |value: Option<Arc<Value>>| value.ok_or(Permit(cell));
         let look = |state: &mut State, number: &mut Option<usize>| {
-            let called = number.is_some_and(|number| state.called.contains(&number));
-            if called && is(Fault::WakeIsTurn) && *turn {
-                state.called.retain(|&one| Some(one) != number.take());
+            let notified = number.is_some_and(|number| state.notified.contains(&number));
+            if notified && is(Fault::WakeIsPermit) && *permit {
+                state.notified.retain(|&one| Some(one) != number.take());
                 return Some(None);
             }
             if let Some(value) = &state.value {
                 let number = number.take();
-                state.called.retain(|&one| Some(one) != number);
+                state.notified.retain(|&one| Some(one) != number);
                 return Some(Some(value.clone()));
             }
-            if *turn && (called || !state.busy || is(Fault::NoTurn)) {
+            if *permit && (notified || !state.busy || is(Fault::NoPermit)) {
                 let number = number.take();
-                state.called.retain(|&one| Some(one) != number);
+                state.notified.retain(|&one| Some(one) != number);
                 state.busy = true;
                 return Some(None);
             }
@@ -290,7 +298,7 @@ impl<'a, B: BlockingBackend> Future for Wait<'a, B> {
             }
             let unused = cell
                 .lock
-                .with(|section| section.state.register(number, *turn, waker, false));
+                .with(|section| section.state.register(number, *permit, waker, false));
             drop(unused);
             return Poll::Pending;
         }
@@ -300,7 +308,7 @@ impl<'a, B: BlockingBackend> Future for Wait<'a, B> {
                 Some(value) => (Some(value), Some(waker)),
                 None => (
                     None,
-                    state.register(number, *turn, waker, is(Fault::FirstWakerKept)),
+                    state.register(number, *permit, waker, is(Fault::FirstWakerKept)),
                 ),
             }
         });
@@ -319,10 +327,10 @@ impl<B: BlockingBackend> Drop for Wait<'_, B> {
             let state = section.state;
             let place = state.queue.iter().position(|&(one, ..)| one == number);
             let place = place.map(|place| state.queue.remove(place));
-            let called = state.called.contains(&number);
-            state.called.retain(|&one| one != number);
-            let granted = called && self.turn && state.value.is_none();
-            let next = match granted && !self.cell.is(Fault::TurnLostOnCancel) {
+            let notified = state.notified.contains(&number);
+            state.notified.retain(|&one| one != number);
+            let granted = notified && self.permit && state.value.is_none();
+            let next = match granted && !self.cell.is(Fault::PermitLostOnCancel) {
                 true => state.pass(),
                 false => None,
             };
@@ -333,14 +341,14 @@ impl<B: BlockingBackend> Drop for Wait<'_, B> {
     }
 }
 
-/// The turn to run the initializer.
-struct Turn<'a, B: BlockingBackend>(&'a Cell<B>);
+/// The permit to run the initializer.
+struct Permit<'a, B: BlockingBackend>(&'a Cell<B>);
 
-impl<B: BlockingBackend> Drop for Turn<'_, B> {
+impl<B: BlockingBackend> Drop for Permit<'_, B> {
     fn drop(&mut self) {
         let keeps = match std::thread::panicking() {
-            true => self.0.is(Fault::PanickedKeepsTurn),
-            false => self.0.is(Fault::DroppedKeepsTurn),
+            true => self.0.is(Fault::PanickedKeepsPermit),
+            false => self.0.is(Fault::DroppedKeepsPermit),
         };
         if !keeps {
             wake(self.0.lock.with(|section| section.state.pass()));
@@ -351,12 +359,12 @@ impl<B: BlockingBackend> Drop for Turn<'_, B> {
 async fn init<B: BlockingBackend>(cell: &Cell<B>, value: Option<Value>) -> Ret {
     let wait = Wait {
         cell,
-        turn: true,
+        permit: true,
         number: None,
     };
-    let turn = match wait.await {
+    let permit = match wait.await {
         Ok(value) => return Ret::Value(Some(value.id())),
-        Err(turn) => turn,
+        Err(permit) => permit,
     };
     if cell.is(Fault::InitializesUnderLock) {
         let mut work = Work::default();
@@ -366,12 +374,12 @@ async fn init<B: BlockingBackend>(cell: &Cell<B>, value: Option<Value>) -> Ret {
     }
     match value {
         Some(value) => {
-            std::mem::forget(turn);
-            cell.settle(value)
+            std::mem::forget(permit);
+            cell.initialize(value)
         }
         None => {
-            std::mem::forget(turn);
-            if !cell.is(Fault::FailedKeepsTurn) {
+            std::mem::forget(permit);
+            if !cell.is(Fault::FailedKeepsPermit) {
                 wake(cell.lock.with(|section| section.state.pass()));
             }
             Ret::Failed
@@ -389,7 +397,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         OnceCellSpec
     }
 
-    /// Returns three roles of one operation each: the first is queued for the turn in
+    /// Returns three roles of one operation each: the first is queued for the permit in
     /// every polling mode, the second fails, and the third looks.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
         vec![
@@ -426,7 +434,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
             Op::Wait => {
                 let wait = Wait {
                     cell,
-                    turn: false,
+                    permit: false,
                     number: None,
                 };
                 return Started::future(async {
@@ -437,7 +445,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
             Op::Get => Ret::Value(cell.value().map(|value| value.id())),
             Op::Initialized => Ret::Is(cell.value().is_some()),
             Op::Waiting => Ret::Count(cell.lock.with(|section| section.state.queue.len())),
-            Op::Granted => Ret::Count(cell.lock.with(|section| section.state.called.len())),
+            Op::Granted => Ret::Count(cell.lock.with(|section| section.state.notified.len())),
         })
     }
 

@@ -32,11 +32,11 @@ pub(crate) enum Fault {
     ChecksThenRegisters,
     /// Released permits are free for any task. The first waiter is woken to try again,
     /// and may come too late each time.
-    Overtakes,
+    Barges,
     /// A waiter that wants fewer permits gets past one that wants more.
     SmallFirst,
     /// Released permits are assigned to one waiter, even if there are enough for two.
-    ServesOne,
+    AssignsToOne,
     /// P8: if a waker panics, the wakers after it are not called.
     BatchStops,
     /// P8: permits are taken before the waker is cloned, which may panic.
@@ -80,13 +80,13 @@ impl State {
     }
 
     /// Assigns permits in order, and returns the wakers to wake.
-    fn serve(&mut self, fault: Fault) -> Vec<Waker> {
+    fn assign(&mut self, fault: Fault) -> Vec<Waker> {
         let mut wakers = Vec::new();
         for wait in &mut self.queue {
             if wait.answer.is_some() {
                 continue;
             }
-            if fault == Fault::Overtakes {
+            if fault == Fault::Barges {
                 wakers.extend(wait.waker.take().filter(|_| self.free > 0));
                 break;
             }
@@ -99,7 +99,7 @@ impl State {
             self.free -= wait.permits;
             wait.answer = Some(Outcome::Granted);
             wakers.extend(wait.waker.take());
-            if fault == Fault::ServesOne {
+            if fault == Fault::AssignsToOne {
                 break;
             }
         }
@@ -140,7 +140,7 @@ impl<B: BlockingBackend> Permits<B> {
     }
 
     fn has(&self, state: &State, permits: usize, waited: bool) -> bool {
-        let polite = !matches!(self.fault, Fault::Overtakes | Fault::SmallFirst);
+        let polite = !matches!(self.fault, Fault::Barges | Fault::SmallFirst);
         let behind = polite && !waited && state.is_queued();
         state.closed || (state.free >= permits && !behind)
     }
@@ -148,7 +148,7 @@ impl<B: BlockingBackend> Permits<B> {
     pub(crate) fn release(&self, permits: usize) {
         let wakers = self.lock.with(|section| {
             section.state.free += permits;
-            section.state.serve(self.fault)
+            section.state.assign(self.fault)
         });
         self.wake(wakers);
     }
@@ -211,8 +211,8 @@ impl<B: BlockingBackend> Permits<B> {
         waits
             .find(|wait| wait.number == number)
             .is_some_and(|wait| {
-                let overtakes = self.fault == Fault::Overtakes;
-                wait.answer.is_some() || (overtakes && self.has(state, permits, true))
+                let barges = self.fault == Fault::Barges;
+                wait.answer.is_some() || (barges && self.has(state, permits, true))
             })
     }
 
@@ -223,7 +223,7 @@ impl<B: BlockingBackend> Permits<B> {
         };
         let place = state.queue.iter().position(|wait| wait.number == number)?;
         let answer = match state.queue[place].answer {
-            None if self.fault == Fault::Overtakes => self.take(state, permits, true),
+            None if self.fault == Fault::Barges => self.take(state, permits, true),
             answer => answer,
         };
         if answer.is_some() {
@@ -314,7 +314,7 @@ impl<B: BlockingBackend> Drop for Acquire<B> {
             if wait.answer == Some(Outcome::Granted) && fault != Fault::GrantKept {
                 state.free += wait.permits;
             }
-            (wait.waker, state.serve(fault))
+            (wait.waker, state.assign(fault))
         });
         drop(wait);
         self.from.wake(wakers);

@@ -33,14 +33,10 @@ pub(crate) const ALL: [(&str, Fault, Option<Class>); 5] = [
     ),
     (
         "one-reader-woken",
-        Fault::ServesOne,
+        Fault::AssignsToOne,
         Some(Class::LostWakeUp),
     ),
-    (
-        "readers-overtake",
-        Fault::SmallFirst,
-        Some(Class::WrongResult),
-    ),
+    ("readers-barge", Fault::SmallFirst, Some(Class::WrongResult)),
     ("batch-stops", Fault::BatchStops, Some(Class::Panic)),
 ];
 

@@ -116,7 +116,7 @@ struct State {
     /// The waiters, with their numbers.
     waits: Vec<(usize, Waker)>,
     /// The waiters that have been notified and have not observed it.
-    called: Vec<usize>,
+    notified: Vec<usize>,
     next: usize,
 }
 
@@ -147,7 +147,7 @@ impl<B: BlockingBackend> Once<B> {
             }
             let mut wakers = Vec::new();
             for (number, waker) in waits {
-                state.called.push(number);
+                state.notified.push(number);
                 wakers.push(waker);
             }
             (old.map(Some), wakers)
@@ -187,7 +187,7 @@ impl<B: BlockingBackend> Once<B> {
                 && !self.is(Fault::CheckThenRegister)
             {
                 if let Some(number) = number.take() {
-                    state.called.retain(|&called| called != number);
+                    state.notified.retain(|&notified| notified != number);
                 }
                 return (Some(value.clone()), Some(waker));
             }
@@ -220,7 +220,7 @@ impl<B: BlockingBackend> Once<B> {
         }
         let waker = self.lock.with(|section| {
             let state = section.state;
-            state.called.retain(|&called| called != number);
+            state.notified.retain(|&notified| notified != number);
             let place = state.waits.iter().position(|&(one, _)| one == number)?;
             Some(state.waits.remove(place))
         });
@@ -296,7 +296,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
             Op::Get => Ret::Value(once.value().map(|value| value.id())),
             Op::Initialized => Ret::Is(once.lock.with(|section| section.state.value.is_some())),
             Op::Waiting => Ret::Count(once.lock.with(|section| section.state.waits.len())),
-            Op::Granted => Ret::Count(once.lock.with(|section| section.state.called.len())),
+            Op::Granted => Ret::Count(once.lock.with(|section| section.state.notified.len())),
         })
     }
 

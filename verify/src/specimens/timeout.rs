@@ -125,7 +125,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         let acquire = Op::Wait(Pool::Semaphore);
         vec![
             role(
-                "giver",
+                "releaser",
                 0,
                 vec![
                     Operation::immediate("add_permit", Op::AddPermit),

@@ -161,7 +161,7 @@ pub(crate) struct State {
     /// The participants that wait, sorted.
     here: Vec<usize>,
     /// The participants that have been notified and have not observed it, sorted.
-    called: Vec<usize>,
+    notified: Vec<usize>,
     /// The participants that arrived last and have not returned.
     leads: Vec<usize>,
 }
@@ -184,8 +184,8 @@ impl Spec for BarrierSpec {
         if *call.op == Op::Wait {
             if next.here.len() + 1 == self.0 {
                 next.leads.push(call.participant);
-                next.called.append(&mut next.here);
-                next.called.sort_unstable();
+                next.notified.append(&mut next.here);
+                next.notified.sort_unstable();
             } else {
                 next.here.push(call.participant);
                 next.here.sort_unstable();
@@ -196,7 +196,7 @@ impl Spec for BarrierSpec {
 
     fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         let mut next = state.clone();
-        for list in [&mut next.here, &mut next.called, &mut next.leads] {
+        for list in [&mut next.here, &mut next.notified, &mut next.leads] {
             list.retain(|&who| who != call.participant);
         }
         vec![next]
@@ -205,8 +205,8 @@ impl Spec for BarrierSpec {
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
         let mut next = state.clone();
         let ret = match call.op {
-            Op::Wait if state.called.contains(&call.participant) => {
-                next.called.retain(|&who| who != call.participant);
+            Op::Wait if state.notified.contains(&call.participant) => {
+                next.notified.retain(|&who| who != call.participant);
                 Ret::Follows
             }
             Op::Wait if state.leads.contains(&call.participant) => {
@@ -215,7 +215,7 @@ impl Spec for BarrierSpec {
             }
             Op::Wait => return Vec::new(),
             Op::Waiting => Ret::Count(state.here.len()),
-            Op::Granted => Ret::Count(state.called.len()),
+            Op::Granted => Ret::Count(state.notified.len()),
         };
         vec![(next, ret)]
     }

@@ -83,7 +83,7 @@ pub(crate) enum Op {
 }
 
 /// What a participant holds: clones of the same two tokens.
-pub(crate) struct Family<B: BlockingBackend> {
+pub(crate) struct Pair<B: BlockingBackend> {
     root: CancellationToken<B>,
     child: CancellationToken<B>,
 }
@@ -115,7 +115,7 @@ impl<B: BlockingBackend> Subject for TokensOn<B> {
     /// Whether the token is cancelled, if the operation returns that.
     type Ret = Option<bool>;
     type Spec = TokenSpec;
-    type Actor = Family<B>;
+    type Actor = Pair<B>;
 
     fn spec(&self) -> TokenSpec {
         TokenSpec
@@ -125,23 +125,23 @@ impl<B: BlockingBackend> Subject for TokensOn<B> {
         vec![role(); participants]
     }
 
-    fn actors(&self, participants: usize) -> Vec<Family<B>> {
+    fn actors(&self, participants: usize) -> Vec<Pair<B>> {
         let root = CancellationToken::new_in();
         let child = root.child_token();
-        let family = || Family {
+        let pair = || Pair {
             root: root.clone(),
             child: child.clone(),
         };
-        (0..participants).map(|_| family()).collect()
+        (0..participants).map(|_| pair()).collect()
     }
 
     fn start<'a>(
         &self,
-        family: &'a mut Family<B>,
+        pair: &'a mut Pair<B>,
         call: Call<'_, Op>,
         _: &dyn Fn() -> Value,
     ) -> Started<'a, Option<bool>> {
-        let Family { root, child } = family;
+        let Pair { root, child } = pair;
         match call.op {
             Op::Cancelled => return waits(child.cancelled()),
             Op::CancelledRoot => return waits(root.cancelled()),

@@ -663,7 +663,7 @@ pub(crate) enum Answer {
 
 impl State {
     /// Assigns permits in order.
-    fn serve(&mut self, rendezvous: bool) {
+    fn assign(&mut self, rendezvous: bool) {
         let unanswered = self.waits.iter_mut().filter(|wait| wait.answer.is_none());
         for wait in unanswered {
             if self.free < wait.permits {
@@ -706,8 +706,8 @@ impl MpscSpec {
         self.room == Some(0)
     }
 
-    fn served(&self, mut state: State) -> State {
-        state.serve(self.rendezvous());
+    fn assigned(&self, mut state: State) -> State {
+        state.assign(self.rendezvous());
         state
     }
 
@@ -728,7 +728,7 @@ impl MpscSpec {
         next.receives = false;
         next.paid = state.paid.saturating_sub(values.len());
         self.pay(&mut next, values.len().saturating_sub(state.paid));
-        (self.served(next), Ret::Received(values))
+        (self.assigned(next), Ret::Received(values))
     }
 
     /// Releases the permits of this many values.
@@ -749,7 +749,7 @@ impl MpscSpec {
         let values = state.values.len().min(most);
         self.pay(&mut paid, values.saturating_sub(state.paid));
         paid.paid = state.paid.max(values);
-        let mut states = vec![self.served(next.clone()), self.served(paid)];
+        let mut states = vec![self.assigned(next.clone()), self.assigned(paid)];
         // It may not have begun, and then no sender of a rendezvous was granted a
         // permit.
         let granted = |wait: &&mut Wait| wait.answer == Some(Answer::Granted);
@@ -810,7 +810,7 @@ impl Spec for MpscSpec {
                         next.free = 1;
                     }
                 }
-                return vec![self.served(next)];
+                return vec![self.assigned(next)];
             }
             _ => {}
         }
@@ -831,7 +831,7 @@ impl Spec for MpscSpec {
             permits,
             answer,
         });
-        vec![self.served(next)]
+        vec![self.assigned(next)]
     }
 
     fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
@@ -853,7 +853,7 @@ impl Spec for MpscSpec {
         {
             next.free += wait.permits;
         }
-        vec![self.served(next)]
+        vec![self.assigned(next)]
     }
 
     fn unwind(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
@@ -887,14 +887,14 @@ impl Spec for MpscSpec {
                 }
                 let mut refused = next.clone();
                 refused.free += wait.permits;
-                let refused = (self.served(refused), Ret::Closed(id));
+                let refused = (self.assigned(refused), Ret::Closed(id));
                 match op {
                     Op::ReserveMany | Op::TryReserveMany => next.free += wait.permits,
                     Op::ReserveOwned | Op::TryReserveOwned => next.kept.push(call.participant),
                     _ if state.receiver_gone => next.free += wait.permits,
                     _ => next.values.push(call.value()),
                 }
-                let mut outcomes = vec![(self.served(next), Ret::Done)];
+                let mut outcomes = vec![(self.assigned(next), Ret::Done)];
                 if state.closed {
                     outcomes.push(refused);
                 }
@@ -986,6 +986,6 @@ impl Spec for MpscSpec {
             Op::Len => Ret::Number(state.values.len()),
             _ => unreachable!("operations that take permits are matched above"),
         };
-        vec![(self.served(next), ret)]
+        vec![(self.assigned(next), ret)]
     }
 }

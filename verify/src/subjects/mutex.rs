@@ -270,7 +270,7 @@ pub(crate) struct State {
     /// The waiters, in order.
     queue: Vec<usize>,
     /// How often tasks have barged past the first waiter.
-    overtaken: u16,
+    barged: u16,
     /// The participants that lock and unlock in one operation. While it lasts, the lock
     /// may be found held.
     passing: Vec<usize>,
@@ -280,12 +280,12 @@ impl State {
     /// Removes a participant from the queue.
     fn leave(&mut self, who: usize) {
         if self.queue.first() == Some(&who) {
-            self.overtaken = 0;
+            self.barged = 0;
         }
         self.queue.retain(|&waiter| waiter != who);
         self.passing.retain(|&passer| passer != who);
         if self.queue.is_empty() {
-            self.overtaken = 0;
+            self.barged = 0;
         }
     }
 
@@ -302,10 +302,10 @@ impl State {
         }
         let mut next = self.clone();
         if self.is_behind(who) {
-            if self.overtaken >= bound {
+            if self.barged >= bound {
                 return None;
             }
-            next.overtaken += 1;
+            next.barged += 1;
         }
         next.leave(who);
         Some(next)

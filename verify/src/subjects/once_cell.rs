@@ -232,47 +232,47 @@ impl<B: BlockingBackend> Subject for OnceCellOn<B> {
 }
 
 /// What the operations of a cell mean, one at a time. A call that needs the value takes
-/// the *turn*, which is the permit to initialize it, when it begins. If the turn is
-/// taken, the call takes a place in the queue for it.
+/// the *permit* to initialize it when it begins. If the permit is taken, the call takes a
+/// place in the queue for it.
 pub(crate) struct OnceCellSpec;
 
 /// The state of a cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     value: Option<ValueId>,
-    /// The participant that has the turn.
-    turn: Option<usize>,
-    /// The participants that are queued for the turn, in order.
+    /// The participant that has the permit.
+    permit: Option<usize>,
+    /// The participants that are queued for the permit, in order.
     queue: Vec<usize>,
     /// The participants that wait only for the value, sorted.
     waits: Vec<usize>,
-    /// The participants that have been notified of the value or the turn and have not
-    /// returned, sorted. The one that has the turn may have observed it, which is no
+    /// The participants that have been notified of the value or the permit and have not
+    /// returned, sorted. The one that has the permit may have observed it, which is no
     /// event of the specification.
-    called: Vec<usize>,
-    /// Whether the turn was passed to the participant that has it, so that it may still
+    notified: Vec<usize>,
+    /// Whether the permit was passed to the participant that has it, so that it may still
     /// be among those that have not observed it.
     handed: bool,
 }
 
 impl State {
-    /// Passes the turn on.
+    /// Passes the permit on.
     fn pass(&mut self) {
-        self.turn = None;
+        self.permit = None;
         self.handed = false;
         if self.value.is_none() && !self.queue.is_empty() {
-            self.turn = Some(self.queue.remove(0));
+            self.permit = Some(self.queue.remove(0));
             self.handed = true;
         }
     }
 
-    fn settle(&mut self, value: ValueId) {
+    fn initialize(&mut self, value: ValueId) {
         self.value = Some(value);
-        self.turn = None;
+        self.permit = None;
         self.handed = false;
-        self.called.append(&mut self.queue);
-        self.called.append(&mut self.waits);
-        self.called.sort_unstable();
+        self.notified.append(&mut self.queue);
+        self.notified.append(&mut self.waits);
+        self.notified.sort_unstable();
     }
 }
 
@@ -296,9 +296,9 @@ impl Spec for OnceCellSpec {
         let mut next = state.clone();
         match call.op {
             _ if state.value.is_some() => {}
-            Op::GetOrInit | Op::GetOrTryInit | Op::FailToInit => match state.turn {
+            Op::GetOrInit | Op::GetOrTryInit | Op::FailToInit => match state.permit {
                 Some(_) => next.queue.push(call.participant),
-                None => next.turn = Some(call.participant),
+                None => next.permit = Some(call.participant),
             },
             Op::Wait => {
                 next.waits.push(call.participant);
@@ -314,10 +314,10 @@ impl Spec for OnceCellSpec {
             return self.effects(state, call);
         }
         let mut next = state.clone();
-        for list in [&mut next.queue, &mut next.waits, &mut next.called] {
+        for list in [&mut next.queue, &mut next.waits, &mut next.notified] {
             list.retain(|&who| who != call.participant);
         }
-        if next.turn == Some(call.participant) {
+        if next.permit == Some(call.participant) {
             next.pass();
         }
         vec![next]
@@ -327,7 +327,7 @@ impl Spec for OnceCellSpec {
         let mut next = self.cancel(state, call);
         // It sets the value before it returns, and a waker that it wakes may panic.
         let sets = matches!(call.op, Op::GetOrInit | Op::GetOrTryInit);
-        if sets && state.turn == Some(call.participant) {
+        if sets && state.permit == Some(call.participant) {
             next.extend(self.effects(state, call));
         }
         next
@@ -339,29 +339,30 @@ impl Spec for OnceCellSpec {
             Op::Wait | Op::GetOrInit | Op::GetOrTryInit | Op::FailToInit
                 if state.value.is_some() =>
             {
-                next.called.retain(|&who| who != call.participant);
+                next.notified.retain(|&who| who != call.participant);
                 Ret::Value(state.value)
             }
-            Op::GetOrInit | Op::GetOrTryInit if state.turn == Some(call.participant) => {
-                next.settle(call.value());
+            Op::GetOrInit | Op::GetOrTryInit if state.permit == Some(call.participant) => {
+                next.initialize(call.value());
                 Ret::Value(next.value)
             }
-            Op::FailToInit if state.turn == Some(call.participant) => {
+            Op::FailToInit if state.permit == Some(call.participant) => {
                 next.pass();
                 Ret::Failed
             }
             Op::Wait | Op::GetOrInit | Op::GetOrTryInit | Op::FailToInit => return Vec::new(),
             Op::Set if state.value.is_some() => Ret::Already(call.value()),
-            Op::Set if state.turn.is_some() => Ret::Initializing(call.value()),
+            Op::Set if state.permit.is_some() => Ret::Initializing(call.value()),
             Op::Set => {
-                next.settle(call.value());
+                next.initialize(call.value());
                 Ret::Set
             }
             Op::Get => Ret::Value(state.value),
             Op::Initialized => Ret::Is(state.value.is_some()),
             Op::Waiting => Ret::Count(state.queue.len() + state.waits.len()),
             Op::Granted => {
-                let counts = state.called.len()..=state.called.len() + usize::from(state.handed);
+                let counts =
+                    state.notified.len()..=state.notified.len() + usize::from(state.handed);
                 return counts.map(|n| (next.clone(), Ret::Count(n))).collect();
             }
         };

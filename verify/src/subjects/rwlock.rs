@@ -436,7 +436,7 @@ pub(crate) struct Wait {
 
 impl State {
     /// Grants requests in order.
-    fn serve(&mut self) {
+    fn assign(&mut self) {
         for wait in &mut self.waits {
             if wait.granted {
                 continue;
@@ -451,7 +451,7 @@ impl State {
 
     fn give_back(&mut self, permits: usize) {
         self.free += permits;
-        self.serve();
+        self.assign();
     }
 
     fn is_queued(&self) -> bool {
@@ -557,7 +557,7 @@ impl Spec for RwLockSpec {
             }
             _ => {}
         }
-        next.serve();
+        next.assign();
         self.unwound(next)
     }
 
@@ -588,7 +588,7 @@ impl Spec for RwLockSpec {
             Op::Unlock => return self.effects(state, call),
             _ => {}
         }
-        next.serve();
+        next.assign();
         all.extend(self.unwound(next));
         all
     }

@@ -321,7 +321,7 @@ pub(crate) struct State {
     /// The requests that have begun, in order.
     waits: Vec<Wait>,
     /// How often requests have barged past the first waiter without a result.
-    overtaken: usize,
+    barged: usize,
     /// The participants that hold permits, with how many.
     held: Vec<(usize, usize)>,
 }
@@ -343,7 +343,7 @@ pub(crate) enum Reply {
 
 impl State {
     /// Grants at most `at_most` requests, in order.
-    fn serve(&mut self, at_most: usize) {
+    fn assign(&mut self, at_most: usize) {
         let free = &mut self.free;
         let unanswered = self.waits.iter_mut().filter(|wait| wait.answer.is_none());
         for wait in unanswered.take(at_most) {
@@ -378,10 +378,10 @@ impl State {
         }
         let mut next = self.clone();
         if self.first().is_some_and(|first| first != who) {
-            if self.overtaken >= bound {
+            if self.barged >= bound {
                 return None;
             }
-            next.overtaken += 1;
+            next.barged += 1;
         }
         next.leave(who);
         let taken = self.free.min(most);
@@ -392,7 +392,7 @@ impl State {
     fn leave(&mut self, who: usize) -> Option<Wait> {
         let index = self.waits.iter().position(|wait| wait.who == who)?;
         if self.first() == Some(who) {
-            self.overtaken = 0;
+            self.barged = 0;
         }
         Some(self.waits.remove(index))
     }
@@ -406,9 +406,9 @@ impl State {
 
 impl SemaphoreSpec {
     /// Grants all requests that can be granted, if no request may barge.
-    fn served(&self, mut state: State) -> State {
+    fn assigned(&self, mut state: State) -> State {
         if self.bound == 0 {
-            state.serve(usize::MAX);
+            state.assign(usize::MAX);
         }
         state
     }
@@ -447,7 +447,7 @@ impl Spec for SemaphoreSpec {
             most,
             answer: state.closed.then_some(Reply::Closed),
         });
-        vec![self.served(next)]
+        vec![self.assigned(next)]
     }
 
     /// Free permits are due to the first waiter. Others may take them, and need not be
@@ -468,7 +468,7 @@ impl Spec for SemaphoreSpec {
         {
             next.give_back(permits);
         }
-        vec![self.served(next)]
+        vec![self.assigned(next)]
     }
 
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
@@ -569,11 +569,11 @@ impl Spec for SemaphoreSpec {
                 } else {
                     0
                 };
-                let closed = |served| {
+                let closed = |assigned| {
                     let mut next = state.clone();
-                    next.serve(served);
+                    next.assign(assigned);
                     next.closed = true;
-                    next.overtaken = 0;
+                    next.barged = 0;
                     for wait in &mut next.waits {
                         wait.answer.get_or_insert(Reply::Closed);
                     }
@@ -596,6 +596,6 @@ impl Spec for SemaphoreSpec {
                     .collect();
             }
         };
-        vec![(self.served(next), ret)]
+        vec![(self.assigned(next), ret)]
     }
 }

@@ -171,7 +171,7 @@ pub(crate) struct State {
     waits: Vec<usize>,
     /// The participants that waited when the value was set and have not observed it,
     /// sorted.
-    called: Vec<usize>,
+    notified: Vec<usize>,
 }
 
 impl Spec for SetOnceSpec {
@@ -202,7 +202,7 @@ impl Spec for SetOnceSpec {
         }
         let mut next = state.clone();
         next.waits.retain(|&who| who != call.participant);
-        next.called.retain(|&who| who != call.participant);
+        next.notified.retain(|&who| who != call.participant);
         vec![next]
     }
 
@@ -211,19 +211,19 @@ impl Spec for SetOnceSpec {
         let ret = match call.op {
             Op::Wait if state.value.is_none() => return Vec::new(),
             Op::Wait => {
-                next.called.retain(|&who| who != call.participant);
+                next.notified.retain(|&who| who != call.participant);
                 Ret::Value(state.value)
             }
             Op::Set if state.value.is_some() => Ret::Refused(call.value()),
             Op::Set => {
                 next.value = Some(call.value());
-                next.called = std::mem::take(&mut next.waits);
+                next.notified = std::mem::take(&mut next.waits);
                 Ret::Set
             }
             Op::Get => Ret::Value(state.value),
             Op::Initialized => Ret::Is(state.value.is_some()),
             Op::Waiting => Ret::Count(state.waits.len()),
-            Op::Granted => Ret::Count(state.called.len()),
+            Op::Granted => Ret::Count(state.notified.len()),
         };
         vec![(next, ret)]
     }

@@ -364,8 +364,8 @@ impl Spec for SleepSpec {
             }
             Op::NextDeadline => {
                 let answer = |next: Option<u64>| next.map_or(Ret::Nothing, Ret::At);
-                let answers = state.next().into_iter().map(answer);
-                return answers.map(|ret| (state.clone(), ret)).collect();
+                let results = state.next().into_iter().map(answer);
+                return results.map(|ret| (state.clone(), ret)).collect();
             }
         };
         vec![(next, ret)]

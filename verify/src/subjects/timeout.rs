@@ -124,7 +124,7 @@ impl<B: BlockingBackend> Subject for TimeoutOn<B> {
         TimeoutSpec
     }
 
-    /// Returns one role that gives, one that moves the clock, and others that wait. The
+    /// Returns one role that releases, one that moves the clock, and others that wait. The
     /// first of these has the receiver.
     fn roles(&self, participants: usize) -> Vec<Role<Op>> {
         use Pool::{Mutex, Notify, Semaphore};
@@ -151,7 +151,7 @@ impl<B: BlockingBackend> Subject for TimeoutOn<B> {
             Operation::future("timeout_recv_owned", Op::RecvOwnedUntil(1)).alias(),
             Operation::immediate("try_recv", Op::TryRecv),
         ]);
-        let gives = vec![
+        let releases = vec![
             Operation::immediate("add_permit", Op::AddPermit),
             Operation::immediate("unlock", Op::Unlock),
             Operation::immediate("notify_one", Op::NotifyOne),
@@ -161,7 +161,7 @@ impl<B: BlockingBackend> Subject for TimeoutOn<B> {
         ];
         let advance = vec![Operation::immediate("advance", Op::Advance(1))];
         let mut roles = vec![
-            role("giver", 0, gives),
+            role("releaser", 0, releases),
             role("clock", 1, advance),
             role("receiver", 2, receives),
         ];
@@ -173,11 +173,11 @@ impl<B: BlockingBackend> Subject for TimeoutOn<B> {
     /// unlock it only if it may.
     fn follows(&self, role: &Role<Op>, before: &[Step], next: Step) -> bool {
         let op = |step: &Step| role.ops[step.op].op;
-        let gives = role
+        let releases = role
             .ops
             .iter()
             .any(|operation| operation.op == Op::AddPermit);
-        let held = before.iter().map(op).fold(gives, |held, op| match op {
+        let held = before.iter().map(op).fold(releases, |held, op| match op {
             Op::TimeoutAt(_, Pool::Mutex) | Op::Wait(Pool::Mutex) | Op::TryLock => true,
             Op::Unlock => false,
             _ => held,
@@ -198,17 +198,17 @@ impl<B: BlockingBackend> Subject for TimeoutOn<B> {
         let (mut sender, mut receiver) = (Some(tx), Some(rx));
         (0..participants)
             .map(|who| {
-                let gives = who == GIVER;
+                let releases = who == RELEASER;
                 Actor {
                     clock: clock.clone(),
                     mutex: mutex.clone(),
                     semaphore: semaphore.clone(),
                     notify: notify.clone(),
-                    guard: gives.then(|| {
+                    guard: releases.then(|| {
                         let guard = mutex.clone().try_lock_owned();
                         guard.expect("no other participant has locked it")
                     }),
-                    sender: sender.take_if(|_| gives),
+                    sender: sender.take_if(|_| releases),
                     receiver: receiver.take_if(|_| who == RECEIVER),
                 }
             })
@@ -297,8 +297,8 @@ impl<B: BlockingBackend> Subject for TimeoutOn<B> {
     }
 }
 
-/// The participant that gives, and that holds the mutex at first.
-const GIVER: usize = 0;
+/// The participant that releases, and that holds the mutex at first.
+const RELEASER: usize = 0;
 /// The participant that has the receiver.
 const RECEIVER: usize = 2;
 
@@ -423,7 +423,7 @@ impl Spec for TimeoutSpec {
     fn initial(&self) -> State {
         State {
             now: 0,
-            holder: Some(GIVER),
+            holder: Some(RELEASER),
             free: Free {
                 mutex: false,
                 permits: 0,

@@ -129,7 +129,7 @@ fn what_came_before_came_before() {
 }
 
 #[test]
-fn nobody_sees_the_new_and_then_the_old() {
+fn no_reader_sees_the_new_value_and_then_the_old() {
     let one_reader = [vec![write(1, 1, 10)], vec![read(1, 2, 3), read(0, 4, 5)]];
     judged(&one_reader, WRONG, WRONG);
     let two_readers = [
@@ -328,9 +328,9 @@ fn explained(history: &[Vec<Did>], order: Order) -> bool {
             };
             rest = true;
             let later = |other: &Did| other.record.span.last < did.record.span.first.unwrap_or(0);
-            let overtaken = (0..history.len())
+            let passed = (0..history.len())
                 .any(|other| history[other][at[other]..].iter().any(later) && other != who);
-            if order == Order::RealTime && overtaken {
+            if order == Order::RealTime && passed {
                 continue;
             }
             let call = Call {

@@ -44,7 +44,7 @@ fn bank(m: &Model) -> Arc<Accounts> {
 }
 
 #[test]
-fn whoever_locks_in_two_orders_waits_for_the_other() {
+fn tasks_that_lock_in_opposite_orders_wait_for_each_other() {
     let failure = fails(Kind::Deadlock, |m| {
         let accounts = bank(m);
         m.spawn("alice", accounts.clone().transfer(0, 1));
