@@ -209,6 +209,10 @@ fn run_until_cancelled_returns_what_is_first<B: Backend>() {
     assert_eq!(poll(&mut never, &task), Poll::Ready(None));
 }
 
+#[allow(
+    clippy::mutable_key_type,
+    reason = "a token is hashed by its address, which does not change"
+)]
 fn clones_are_equal_and_no_others<B: Backend>() {
     let root = new::<B>();
     let child = root.child_token();

@@ -58,7 +58,7 @@ pub use self::std_park::StdPark;
 pub use self::traits::{Backend, BlockingBackend, Cell, Park, RawStateLock, SharedBackend};
 #[cfg(feature = "model")]
 pub use self::watch::watch;
-pub use self::watcher::{Passage, Watcher};
+pub use self::watcher::{Passage, WatchedLock, Watcher};
 pub use self::word::{Atomics, Word, WordLock};
 
 /// The backend of a primitive that does not name one: [`Native`] with the feature

@@ -15,7 +15,9 @@
 //! Invariant: the calls for a section come in order, on the thread that runs it, and
 //! `leave` comes even if a panic ends the section.
 
-use super::{Backend, Passage, Watcher};
+use core::sync::atomic::AtomicUsize;
+
+use super::{Backend, Passage, WatchedLock, Watcher};
 use crate::protocol::Bits;
 
 #[cfg(feature = "model")]
@@ -46,15 +48,19 @@ pub(crate) fn watcher() -> Option<&'static dyn Watcher> {
 }
 
 /// A section that is watched, from its approach to its end.
-pub(crate) struct Watched {
+pub(crate) struct Watched<'a> {
     watcher: &'static dyn Watcher,
-    lock: usize,
+    lock: WatchedLock<'a>,
     passage: Passage,
     bits: Option<(Bits, Bits)>,
 }
 
-impl Watched {
-    pub(crate) fn approach(watcher: &'static dyn Watcher, lock: usize, passage: Passage) -> Self {
+impl<'a> Watched<'a> {
+    pub(crate) fn approach(
+        watcher: &'static dyn Watcher,
+        lock: WatchedLock<'a>,
+        passage: Passage,
+    ) -> Self {
         watcher.approach(lock, passage);
         Self {
             watcher,
@@ -80,7 +86,7 @@ impl Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for Watched<'_> {
     fn drop(&mut self) {
         if let Some((before, after)) = self.bits {
             self.watcher.leave(self.lock, self.passage, before, after);
@@ -88,12 +94,36 @@ impl Drop for Watched {
     }
 }
 
-/// Reports, when it is dropped, that the lock at its address has been dropped.
+/// Reports, when it is dropped, that the lock in which it is has been dropped. It keeps
+/// the note of the checker.
 #[derive(Debug)]
-pub(crate) struct Alive<B: Backend>(core::marker::PhantomData<fn() -> B>);
+pub(crate) struct Alive<B: Backend> {
+    backend: core::marker::PhantomData<fn() -> B>,
+    #[cfg(feature = "model")]
+    note: AtomicUsize,
+}
 
 impl<B: Backend> Alive<B> {
-    pub(crate) const NEW: Self = Self(core::marker::PhantomData);
+    pub(crate) const fn new() -> Self {
+        Self {
+            backend: core::marker::PhantomData,
+            #[cfg(feature = "model")]
+            note: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> WatchedLock<'_> {
+        /// Without the feature, nothing is noted.
+        #[cfg(not(feature = "model"))]
+        static NOTE: AtomicUsize = AtomicUsize::new(0);
+        WatchedLock {
+            address: core::ptr::from_ref(self).addr(),
+            #[cfg(feature = "model")]
+            note: &self.note,
+            #[cfg(not(feature = "model"))]
+            note: &NOTE,
+        }
+    }
 }
 
 #[cfg(feature = "model")]
@@ -101,7 +131,7 @@ impl<B: Backend> Drop for Alive<B> {
     #[inline]
     fn drop(&mut self) {
         if let Some(watcher) = B::watcher() {
-            watcher.dropped(core::ptr::from_ref(self).addr());
+            watcher.dropped(self.lock());
         }
     }
 }

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use core::panic::{Location, RefUnwindSafe};
+use core::sync::atomic::AtomicUsize;
 
 use crate::protocol::Bits;
 
@@ -19,19 +20,29 @@ pub enum Passage {
     Look,
 }
 
+/// A lock, as a [`Watcher`] sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct WatchedLock<'a> {
+    /// The address, which changes if the lock is moved.
+    pub address: usize,
+    /// A note of the checker, which is kept in the lock and moves with it. It is 0 in a
+    /// new lock.
+    pub note: &'a AtomicUsize,
+}
+
 /// A checker of the sections of a thread.
 pub trait Watcher: Send + Sync + RefUnwindSafe {
     /// Called when a section is about to begin. It returns when the section may.
-    fn approach(&self, lock: usize, passage: Passage);
+    fn approach(&self, lock: WatchedLock<'_>, passage: Passage);
 
     /// Called when the section has begun.
-    fn enter(&self, lock: usize);
+    fn enter(&self, lock: WatchedLock<'_>);
 
     /// Called when the section is about to end, by a return or a panic.
-    fn leave(&self, lock: usize, passage: Passage, before: Bits, after: Bits);
+    fn leave(&self, lock: WatchedLock<'_>, passage: Passage, before: Bits, after: Bits);
 
-    /// Called when a lock has been dropped. Another may be created at its address.
-    fn dropped(&self, lock: usize);
+    /// Called when a lock is dropped. Another may be created at its address.
+    fn dropped(&self, lock: WatchedLock<'_>);
 
     /// Called when a thread is about to block on a parker of its own. Returns the
     /// number of the parker.

@@ -84,7 +84,7 @@ macro_rules! const_new {
             #[must_use]
             pub const fn const_new(bits: Bits, state: S) -> Self {
                 Self {
-                    alive: Alive::NEW,
+                    alive: Alive::new(),
                     raw: $backend::lock(bits, state),
                     state: PhantomData,
                 }
@@ -112,7 +112,7 @@ impl<S, B: Backend> StateLock<S, B> {
     /// Creates a lock over any backend.
     pub fn new_in(bits: Bits, state: S) -> Self {
         Self {
-            alive: Alive::NEW,
+            alive: Alive::new(),
             raw: B::Lock::new(bits, state),
             state: PhantomData,
         }
@@ -131,10 +131,9 @@ impl<S, B: Backend> StateLock<S, B> {
 
     /// Tells the checker of this thread, if there is one, that a section begins.
     #[inline]
-    fn watched(&self, passage: Passage) -> Option<Watched> {
+    fn watched(&self, passage: Passage) -> Option<Watched<'_>> {
         let watcher = B::watcher()?;
-        let lock = core::ptr::from_ref(&self.alive).addr();
-        Some(Watched::approach(watcher, lock, passage))
+        Some(Watched::approach(watcher, self.alive.lock(), passage))
     }
 
     /// Runs a section that needs only the bits. On [`Native`](crate::backend::Native)

@@ -36,6 +36,15 @@
 //! last step of a branch has not been run, and is assumed to touch all that it may. If
 //! it touches less, an execution of a class that has been run is repeated. These
 //! executions are counted ([`Search::repeated`]).
+//!
+//! [`Every`] can be [split](Search::split) into parts that run at the same time.
+//! [`Optimal`] cannot, because a branch depends on what the branches before it have
+//! found. Take `p: a b`, `q: b` and `r: a`, where each letter is a section on a lock. The
+//! branch of `r` is run with the first step of `q` asleep. There, `r p` leads to nothing
+//! new as long as `p` goes no further, since `q` could also come first. That `p` must take
+//! its second step before `q` takes its first is found in the branch of `q`, which then
+//! adds `r p p` to the branch of `r`. If both are run at the same time, either this is
+//! lost, or `q` must not be asleep and classes are run twice.
 
 /// The greatest number of processes in an execution.
 pub(crate) const MOST: usize = 32;
@@ -593,8 +602,11 @@ pub(crate) struct Every {
     path: Vec<Fork>,
     depth: usize,
     strayed: Option<usize>,
+    /// The choices before this one belong to another part of the search.
+    floor: usize,
 }
 
+#[derive(Clone)]
 struct Fork {
     chosen: usize,
     /// The processes that have not been chosen.
@@ -611,7 +623,25 @@ impl Every {
             path: Vec::new(),
             depth: 0,
             strayed: None,
+            floor: 0,
         }
+    }
+
+    /// Splits off the first choice that leaves something, if more is left after it.
+    fn split(&mut self) -> Option<Self> {
+        let own = self.path.iter().skip(self.floor);
+        let floor = own.take_while(|fork| fork.left == 0).count() + self.floor + 1;
+        if self.path.iter().skip(floor).all(|fork| fork.left == 0) {
+            return None;
+        }
+        let mut rest = Self {
+            path: self.path[..floor].to_vec(),
+            begun: true,
+            floor: self.floor,
+            ..Self::new(self.preemptions)
+        };
+        self.floor = floor;
+        rest.begin().then_some(rest)
     }
 
     fn begin(&mut self) -> bool {
@@ -619,7 +649,9 @@ impl Every {
         if !std::mem::replace(&mut self.begun, true) {
             return true;
         }
-        while let Some(fork) = self.path.last_mut() {
+        while self.path.len() > self.floor {
+            let last = self.path.len() - 1;
+            let fork = &mut self.path[last];
             if fork.left != 0 {
                 fork.chosen = fork.left.trailing_zeros() as usize;
                 fork.left &= fork.left - 1;
@@ -824,6 +856,15 @@ impl Search {
     pub(crate) fn end(&mut self) {
         if let Self::Optimal(search) = self {
             search.end();
+        }
+    }
+
+    /// Splits off the part that comes last, if that leaves something to run for both.
+    /// Parts can be run at the same time. In both, an execution has begun.
+    pub(crate) fn split(&mut self) -> Option<Self> {
+        match self {
+            Self::Every(search) => search.split().map(Self::Every),
+            Self::Optimal(_) | Self::Drawn(_) => None,
         }
     }
 

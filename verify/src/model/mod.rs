@@ -6,25 +6,23 @@
 //!                          └──fails──▶ fewer preemptions? ──▶ again, with a table ──▶ panic
 //! ```
 
+pub(crate) mod explore;
 pub(crate) mod handle;
 pub(crate) mod report;
 pub(crate) mod stall;
 pub(crate) mod world;
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use crate::engine::quiet;
-use crate::engine::search::{Search, Wakers};
+use crate::model::explore::{Division, Exploration, SetUp};
 use crate::model::handle::{Handle, Sometimes};
-use crate::model::report::{Failure, Kind, ModelReport};
-use crate::model::stall::{Progress, Stall};
-use crate::model::world::{Ended, Role, SearchOf, task_job, thread_job, world};
-use crate::subject::verdict::Verdict;
+use crate::model::report::{Failure, Kind, ModelReport, parse};
+use crate::model::stall::{Progress, Task};
+use crate::model::world::{Role, in_model, task_job, thread_job, world};
 
 /// Runs a test of async code in every order in which its tasks can be run.
 ///
@@ -63,7 +61,7 @@ use crate::subject::verdict::Verdict;
 ///
 /// See [the documentation of the crate](crate#code-that-uses-primitives) for more.
 #[track_caller]
-pub fn model(set_up: impl Fn(&Model)) {
+pub fn model(set_up: impl Fn(&Model) + Send + Sync + 'static) {
     let report = explore_model(set_up);
     let name = std::thread::current().name().map(str::to_owned);
     let name = name.filter(|name| name != "main");
@@ -101,9 +99,9 @@ pub fn model(set_up: impl Fn(&Model)) {
 /// let again = replay_model(&failure.token, forgotten).failure.unwrap();
 /// assert_eq!(again.sentence, failure.sentence);
 /// ```
-pub fn explore_model(set_up: impl Fn(&Model)) -> ModelReport {
+pub fn explore_model(set_up: impl Fn(&Model) + Send + Sync + 'static) -> ModelReport {
     let token = std::env::var("REVEILLE_REPLAY").ok();
-    run(token.as_deref(), &set_up)
+    run(token.as_deref(), Arc::new(set_up), Division::DEFAULT)
 }
 
 /// Runs one execution again, from the token of its [`Failure`].
@@ -111,20 +109,39 @@ pub fn explore_model(set_up: impl Fn(&Model)) -> ModelReport {
 /// # Examples
 ///
 /// See [`explore_model`].
-pub fn replay_model(token: &str, set_up: impl Fn(&Model)) -> ModelReport {
-    run(Some(token), &set_up)
+pub fn replay_model(token: &str, set_up: impl Fn(&Model) + Send + Sync + 'static) -> ModelReport {
+    run(Some(token), Arc::new(set_up), Division::DEFAULT)
 }
 
-fn run(token: Option<&str>, set_up: &dyn Fn(&Model)) -> ModelReport {
-    let begun = Instant::now();
-    let exploration = Exploration::new(set_up);
-    let _watched = Stall::watch(exploration.progress.clone());
-    let mut report = quiet::quietly(|| match token {
-        Some(token) => exploration.replay(token),
-        None => exploration.explore(),
-    });
-    report.time = begun.elapsed();
-    report
+fn run(token: Option<&str>, set_up: Arc<SetUp>, division: Division) -> ModelReport {
+    assert!(!in_model(), "a model cannot run within another");
+    let task = match token.map(parse) {
+        None => Task::Explore,
+        Some(Some((plan, choices))) => Task::Replay { plan, choices },
+        Some(None) => {
+            let token = token.unwrap_or_default();
+            let sentence =
+                format!("REVEILLE_REPLAY='{token}' is damaged: copy it whole, as it was printed");
+            let failure = Failure::new(Kind::NonDeterminism, sentence);
+            return ModelReport {
+                failure: Some(failure),
+                ..ModelReport::new()
+            };
+        }
+    };
+    let body = move |task: Task, progress: &Progress| {
+        let begun = Instant::now();
+        let exploration = Exploration::new(&*set_up, progress, division);
+        let report = match task {
+            Task::Explore => exploration.explore(),
+            Task::Replay { plan, choices } => exploration.replay(&plan, choices),
+        };
+        ModelReport {
+            time: begun.elapsed(),
+            ..report
+        }
+    };
+    stall::watched(task, Arc::new(body))
 }
 
 /// The set-up of an execution, and the bounds of the model.
@@ -152,9 +169,34 @@ struct Config {
     spurious: usize,
     complete: bool,
     executions: Option<u64>,
+    threads: Option<usize>,
 }
 
 impl Model {
+    fn new(known_marks: Vec<(String, Sometimes)>, plan: &[usize]) -> Self {
+        Self {
+            config: Cell::new(Config::default()),
+            marks: RefCell::default(),
+            known_marks,
+            at_end: RefCell::default(),
+            cancellable: RefCell::default(),
+            plan: plan.to_vec(),
+        }
+    }
+
+    fn config(&self) -> Config {
+        self.config.get()
+    }
+
+    fn take_checks(&self) -> Vec<Box<dyn FnOnce()>> {
+        self.at_end.take()
+    }
+
+    /// Returns the marks, and the tasks that can be cancelled.
+    fn into_marks(self) -> (Vec<(String, Sometimes)>, Vec<usize>) {
+        (self.marks.into_inner(), self.cancellable.into_inner())
+    }
+
     /// Spawns a task. It must end in every execution.
     pub fn spawn(&self, name: &str, future: impl Future<Output = ()> + 'static) {
         self.task(name, Role::Task, future);
@@ -262,6 +304,12 @@ impl Model {
         self.configure(|config| config.executions = Some(executions));
     }
 
+    /// Uses this many cores at most. The default is all that there are. A model with
+    /// few executions uses one. What is found does not depend on it.
+    pub fn cores(&self, most: usize) {
+        self.configure(|config| config.threads = Some(most));
+    }
+
     /// Fails the model if its verdict is not `complete`.
     pub fn expect_complete(&self) {
         self.configure(|config| config.complete = true);
@@ -272,330 +320,4 @@ impl Model {
         set(&mut config);
         self.config.set(config);
     }
-}
-
-/// How many executions of a model are run by default.
-const MOST_EXECUTIONS: u64 = 1_000_000;
-
-/// How many executions are run in the search for the same failure with fewer
-/// preemptions.
-const MOST_SHRINKING: u64 = 20_000;
-
-/// The exploration of a model.
-struct Exploration<'a> {
-    set_up: &'a dyn Fn(&Model),
-    config: Config,
-    marks: Vec<(String, Sometimes)>,
-    report: ModelReport,
-    progress: Arc<Progress>,
-    choices: Vec<u8>,
-    /// The tasks that can be cancelled.
-    cancellable: Vec<usize>,
-}
-
-impl<'a> Exploration<'a> {
-    fn new(set_up: &'a dyn Fn(&Model)) -> Self {
-        Self {
-            set_up,
-            config: Config::default(),
-            marks: Vec::new(),
-            report: ModelReport {
-                verdict: Verdict::Complete,
-                bound: String::new(),
-                executions: 0,
-                repeated: 0,
-                waited: 0,
-                time_passed: 0,
-                cancelled: 0,
-                time: std::time::Duration::ZERO,
-                failure: None,
-            },
-            progress: Arc::default(),
-            choices: Vec::new(),
-            cancellable: Vec::new(),
-        }
-    }
-
-    /// Runs one execution, in which tasks are cancelled as planned.
-    fn run(
-        &mut self,
-        plan: &[usize],
-        traced: bool,
-        search: impl FnOnce(&Config) -> SearchOf,
-    ) -> (Ended, SearchOf) {
-        let model = Model {
-            config: Cell::new(Config::default()),
-            marks: RefCell::default(),
-            known_marks: std::mem::take(&mut self.marks),
-            at_end: RefCell::default(),
-            cancellable: RefCell::default(),
-            plan: plan.to_vec(),
-        };
-        let config = Cell::new(Config::default());
-        let set_up = || {
-            (self.set_up)(&model);
-            let set = model.config.get();
-            if set.spurious > 0 {
-                world(|world| world.add_spurious(set.spurious));
-            }
-            world(|world| world.every_order(set.every_order));
-            config.set(set);
-            model.at_end.take()
-        };
-        let choices = std::mem::take(&mut self.choices);
-        let (mut ended, search) = world::execute(
-            traced,
-            choices,
-            set_up,
-            || search(&config.get()),
-            &self.progress,
-        );
-        self.config = config.get();
-        self.marks = model.marks.take();
-        self.cancellable = model.cancellable.take();
-        if ended.failure.is_none() {
-            self.choices = std::mem::take(&mut ended.choices);
-        }
-        (ended, search)
-    }
-
-    fn count(&mut self, ended: &Ended) {
-        self.report.executions += 1;
-        self.report.waited += u64::from(ended.seen.waited);
-        self.report.time_passed += u64::from(ended.seen.time_passed);
-        self.report.cancelled += u64::from(ended.seen.cancelled);
-    }
-
-    fn explore(mut self) -> ModelReport {
-        let mut exhausted = true;
-        // The suspension points at which tasks are dropped. The first plan drops no
-        // task.
-        let mut plans = VecDeque::from([Vec::new()]);
-        while let Some(plan) = plans.pop_front() {
-            let (all, most) = self.explore_plan(&plan);
-            exhausted &= all;
-            if self.report.failure.is_some() || !all {
-                break;
-            }
-            // Add each task that comes after those that are already cancelled.
-            for (number, &suspensions) in most.iter().enumerate().skip(plan.len()) {
-                for at in 1..=suspensions {
-                    let mut next = plan.clone();
-                    next.resize(number, 0);
-                    next.push(at);
-                    plans.push_back(next);
-                }
-            }
-        }
-        let config = self.config;
-        self.report.verdict = match config.sampled {
-            Some(_) => Verdict::Sampled,
-            None if exhausted && config.preemptions.is_none() => Verdict::Complete,
-            None => Verdict::Bounded,
-        };
-        self.report.bound = match (config.sampled, config.preemptions) {
-            (Some(number), _) => format!("{number} drawn"),
-            (None, Some(1)) => "1 preemption at most".to_owned(),
-            (None, Some(most)) => format!("{most} preemptions at most"),
-            (None, None) if !exhausted => "cut".to_owned(),
-            (None, None) => "every order".to_owned(),
-        };
-        if self.report.failure.is_none() {
-            self.report.failure = self.expectations();
-        }
-        self.report
-    }
-
-    /// Returns a failure if the model as a whole did not do what it was expected to.
-    fn expectations(&self) -> Option<Failure> {
-        let unreached = |(_, mark): &&(String, Sometimes)| !mark.0.load(Ordering::Relaxed);
-        if let Some((what, _)) = self.marks.iter().find(unreached) {
-            return Some(Failure::new(
-                Kind::NeverReached,
-                format!("no execution reached \"{what}\": what depends on it was not tested"),
-            ));
-        }
-        (self.config.complete && self.report.verdict != Verdict::Complete).then(|| {
-            Failure::new(
-                Kind::Incomplete,
-                format!(
-                    "the verdict is {} ({}), and not complete as expected: make the model \
-                     smaller, or let it run further by `at_most`",
-                    self.report.verdict, self.report.bound
-                ),
-            )
-        })
-    }
-
-    /// Runs the executions of a plan. Returns whether all were run, and for each task
-    /// that can be cancelled the greatest number of its suspensions.
-    fn explore_plan(&mut self, plan: &[usize]) -> (bool, Vec<usize>) {
-        let mut most = Vec::new();
-        let mut search = None;
-        let mut drawn = 0;
-        let repeated = self.report.repeated;
-        loop {
-            let found = match &mut search {
-                None => true,
-                Some(SearchOf::Search(search)) => search.begin(),
-                Some(SearchOf::Recorded(_)) => false,
-            };
-            if !found {
-                break;
-            }
-            let (ended, used) = self.run(plan, false, |config| match search.take() {
-                Some(search) => search,
-                None => {
-                    let mut search = search_of(config, drawn);
-                    search.begin();
-                    SearchOf::Search(search)
-                }
-            });
-            self.count(&ended);
-            for (number, &task) in self.cancellable.iter().enumerate() {
-                most.resize(most.len().max(number + 1), 0);
-                most[number] = most[number].max(ended.suspensions[task]);
-            }
-            if let Some(failure) = ended.failure {
-                self.fail(plan, failure, &ended.choices);
-                return (false, most);
-            }
-            let SearchOf::Search(mut used) = used else {
-                unreachable!("it was one");
-            };
-            used.end();
-            if let Some(step) = used.strayed() {
-                self.report.failure = Some(Failure::new(
-                    Kind::NonDeterminism,
-                    format!(
-                        "step {} was not the same when it was run again: the code depends on \
-                         something that is not the order of steps, such as the time of the \
-                         system, an address, a random number, or what an earlier execution left \
-                         in a static",
-                        step + 1
-                    ),
-                ));
-                return (false, most);
-            }
-            let limit = self.config.executions.unwrap_or(MOST_EXECUTIONS);
-            if self.report.executions >= limit {
-                let over = self.config.sampled.is_none() && !used.begin();
-                return (over, most);
-            }
-            if let Some(number) = self.config.sampled {
-                drawn += 1;
-                if drawn == number {
-                    return (true, most);
-                }
-                // The second half is drawn by priorities.
-                if drawn == number / 2 {
-                    search = None;
-                    continue;
-                }
-            }
-            self.report.repeated = repeated + used.repeated();
-            search = Some(SearchOf::Search(used));
-        }
-        (true, most)
-    }
-
-    /// Searches for the same failure with fewer preemptions, and runs the failing
-    /// execution once more for the table.
-    fn fail(&mut self, plan: &[usize], failure: Failure, choices: &[u8]) {
-        let mut failing = (failure.kind, choices.to_vec());
-        let mut left = MOST_SHRINKING;
-        if self.config.sampled.is_none() {
-            for preemptions in 0..3 {
-                if let Some(fewer) = self.fewer(plan, failure.kind, preemptions, &mut left) {
-                    failing.1 = fewer;
-                    break;
-                }
-            }
-        }
-        let (_, choices) = failing;
-        let (again, _) = self.run(plan, true, |_| SearchOf::Recorded(choices.clone()));
-        let mut told = again.failure.unwrap_or_else(|| Failure {
-            sentence: format!(
-                "{} (it did not happen again in the same execution: the code depends on \
-                 something that is not the order of steps)",
-                failure.sentence
-            ),
-            ..failure
-        });
-        told.token = token(plan, &choices);
-        self.report.failure = Some(told);
-    }
-
-    fn fewer(
-        &mut self,
-        plan: &[usize],
-        kind: Kind,
-        preemptions: usize,
-        left: &mut u64,
-    ) -> Option<Vec<u8>> {
-        let mut search = Search::every(Some(preemptions));
-        while *left > 0 && search.begin() {
-            *left -= 1;
-            let (ended, used) = self.run(plan, false, |_| SearchOf::Search(search));
-            if ended.failure.is_some_and(|failure| failure.kind == kind) {
-                return Some(ended.choices);
-            }
-            let SearchOf::Search(used) = used else {
-                unreachable!("it was one");
-            };
-            search = used;
-        }
-        None
-    }
-
-    fn replay(mut self, token: &str) -> ModelReport {
-        let Some((plan, choices)) = parse(token) else {
-            self.report.failure = Some(Failure::new(
-                Kind::NonDeterminism,
-                format!("REVEILLE_REPLAY='{token}' is damaged: copy it whole, as it was printed"),
-            ));
-            return self.report;
-        };
-        let (ended, _) = self.run(&plan, true, |_| SearchOf::Recorded(choices));
-        self.count(&ended);
-        self.report.verdict = Verdict::Bounded;
-        self.report.bound = "one execution, run again".to_owned();
-        self.report.failure = ended.failure;
-        self.report
-    }
-}
-
-fn search_of(config: &Config, drawn: u64) -> Search {
-    match config {
-        Config {
-            sampled: Some(_), ..
-        } if drawn == 0 => Search::random(0),
-        Config {
-            sampled: Some(_), ..
-        } => Search::pct(0, 3),
-        Config {
-            preemptions: None,
-            every_order: false,
-            ..
-        } => Search::optimal(Wakers::Anywhere),
-        Config { preemptions, .. } => Search::every(*preemptions),
-    }
-}
-
-/// Returns an execution as a word: where tasks are dropped, and which process was
-/// chosen at each step.
-fn token(plan: &[usize], choices: &[u8]) -> String {
-    let plan: Vec<String> = plan.iter().map(ToString::to_string).collect();
-    let digit = |&choice: &u8| char::from_digit(u32::from(choice), 36).unwrap_or('?');
-    let choices: String = choices.iter().map(digit).collect();
-    format!("{}-{choices}", plan.join("."))
-}
-
-fn parse(token: &str) -> Option<(Vec<usize>, Vec<u8>)> {
-    let (plan, choices) = token.split_once('-')?;
-    let plan = plan.split('.').filter(|part| !part.is_empty());
-    let plan = plan.map(|part| part.parse().ok()).collect::<Option<_>>()?;
-    let choice = |digit: char| digit.to_digit(32).and_then(|d| u8::try_from(d).ok());
-    let choices = choices.chars().map(choice).collect::<Option<_>>()?;
-    Some((plan, choices))
 }

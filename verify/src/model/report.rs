@@ -27,6 +27,11 @@ pub enum Kind {
     Leak,
     /// An execution does not end.
     Livelock,
+    /// A task blocks the thread that runs the model.
+    Blocked,
+    /// A primitive that an earlier execution has used is used again, such as one in a
+    /// static.
+    LeftOver,
     /// The same order of steps gave different results.
     NonDeterminism,
     /// A mark of [`sometimes`](super::Model::sometimes) was never reached.
@@ -45,6 +50,8 @@ impl fmt::Display for Kind {
             Self::AtEnd => "wrong at the end",
             Self::Leak => "leak",
             Self::Livelock => "livelock",
+            Self::Blocked => "blocked thread",
+            Self::LeftOver => "left over",
             Self::NonDeterminism => "non-determinism",
             Self::NeverReached => "never reached",
             Self::Incomplete => "incomplete",
@@ -143,7 +150,7 @@ pub(crate) enum What {
 }
 
 impl What {
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         let written = match self {
             Self::Polls => write!(text, "poll"),
@@ -208,6 +215,42 @@ pub struct ModelReport {
     pub time: std::time::Duration,
     /// What went wrong, if anything did.
     pub failure: Option<Failure>,
+}
+
+impl ModelReport {
+    /// Creates the report of a model that has not run.
+    pub(crate) const fn new() -> Self {
+        Self {
+            verdict: Verdict::Complete,
+            bound: String::new(),
+            executions: 0,
+            repeated: 0,
+            waited: 0,
+            time_passed: 0,
+            cancelled: 0,
+            time: std::time::Duration::ZERO,
+            failure: None,
+        }
+    }
+}
+
+/// Returns an execution as a word: where tasks are dropped, and which process was
+/// chosen at each step.
+pub(crate) fn token(plan: &[usize], choices: &[u8]) -> String {
+    let plan: Vec<String> = plan.iter().map(ToString::to_string).collect();
+    let digit = |&choice: &u8| char::from_digit(u32::from(choice), 36).unwrap_or('?');
+    let choices: String = choices.iter().map(digit).collect();
+    format!("{}-{choices}", plan.join("."))
+}
+
+/// Returns what a [`token`] stands for, unless it is damaged.
+pub(crate) fn parse(token: &str) -> Option<(Vec<usize>, Vec<u8>)> {
+    let (plan, choices) = token.split_once('-')?;
+    let plan = plan.split('.').filter(|part| !part.is_empty());
+    let plan = plan.map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    let choice = |digit: char| digit.to_digit(32).and_then(|d| u8::try_from(d).ok());
+    let choices = choices.chars().map(choice).collect::<Option<_>>()?;
+    Some((plan, choices))
 }
 
 impl fmt::Display for ModelReport {

@@ -22,10 +22,10 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, panic_any};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::Context;
 
-use reveille::backend::{Hooks, Passage, Watcher, hooked, watch};
+use reveille::backend::{Hooks, Passage, WatchedLock, Watcher, hooked, watch};
 use reveille::protocol::Bits;
 use reveille::time::{Advance, Duration, Instant, VirtualClock};
 
@@ -34,7 +34,7 @@ use crate::engine::quiet;
 use crate::engine::search::{MOST, Next, Search, Touch, Touches};
 use crate::execution::panic_text;
 use crate::model::report::{Event, Failure, Kind, What};
-use crate::model::stall::Progress;
+use crate::model::stall::{MOST_STEPS, NO_PROCESS, Track, lock};
 
 /// A section that a process is about to enter.
 #[derive(Clone, Copy)]
@@ -88,6 +88,21 @@ struct Process {
     waker: Weak<TaskHooks>,
 }
 
+/// A lock that was met. A note in it has its number.
+struct Lock {
+    /// The name of the thing that contains it.
+    name: Option<String>,
+    /// Whether a section has changed something.
+    changed: bool,
+    dropped: bool,
+    /// Whether an earlier execution has changed it.
+    left_over: bool,
+}
+
+/// The bits of a note that are the number of the lock, from 1. Those above are the
+/// number of the execution.
+const NUMBER: u32 = 20;
+
 /// What a process has taken from a primitive, and where.
 struct Taken {
     primitive: usize,
@@ -103,22 +118,21 @@ pub(crate) struct World {
     running: Option<usize>,
     /// Whether the process that runs has no fiber.
     bare: bool,
-    /// The addresses of locks, in the order in which they were met. It is `None` for a
-    /// lock that has been dropped.
-    locks: Vec<Option<usize>>,
+    /// The locks, in the order in which they were met.
+    locks: Vec<Lock>,
     /// The addresses of things with names.
     names: Vec<(std::ops::Range<usize>, String)>,
-    /// For each lock, the name of the thing that contains it.
-    named: Vec<Option<String>>,
+    /// The notes in locks that earlier executions have changed, and that live on.
+    earlier: Vec<usize>,
     held: Vec<(usize, usize)>,
     taken: Vec<Taken>,
     touches: Touches,
     torn: bool,
     /// Whether each poll begins with a choice of its own.
     every_order: bool,
-    clock: VirtualClock,
+    clock: Option<VirtualClock>,
     choices: Vec<u8>,
-    trace: Option<Vec<Event>>,
+    trace: Option<Arc<Mutex<Vec<Event>>>>,
     failure: Option<Failure>,
     pub(crate) seen: Seen,
 }
@@ -166,28 +180,75 @@ impl World {
     fn log(&mut self, process: Option<usize>, what: impl FnOnce(&mut Self) -> What) {
         if self.trace.is_some() {
             let what = what(self);
-            let trace = self.trace.as_mut().expect("looked above");
-            trace.push(Event { process, what });
+            let trace = self.trace.as_ref().expect("looked above");
+            lock(trace).push(Event { process, what });
         }
     }
 
-    /// Returns the number of the lock at an address.
-    fn lock(&mut self, address: usize) -> usize {
-        if let Some(known) = self.locks.iter().rposition(|&lock| lock == Some(address)) {
-            return known;
+    /// Returns the number of a lock.
+    fn lock(&mut self, lock: WatchedLock<'_>) -> usize {
+        let note = lock.note.load(Ordering::Relaxed);
+        let known = self.number(note);
+        known.unwrap_or_else(|| self.meet(lock, note))
+    }
+
+    /// Returns the number in a note of this execution.
+    fn number(&self, note: usize) -> Option<usize> {
+        let number = note & ((1 << NUMBER) - 1);
+        (number > 0 && note == self.note(number - 1)).then(|| number - 1)
+    }
+
+    fn note(&self, number: usize) -> usize {
+        (self.epoch << NUMBER) as usize | (number + 1)
+    }
+
+    fn meet(&mut self, lock: WatchedLock<'_>, note: usize) -> usize {
+        let number = self.locks.len();
+        let contains = |range: &std::ops::Range<usize>| range.contains(&lock.address);
+        let name = self.names.iter().find(|(range, _)| contains(range));
+        let left_over = self.earlier.contains(&note);
+        self.locks.push(Lock {
+            name: name.map(|(_, name)| name.clone()),
+            changed: left_over,
+            dropped: false,
+            left_over,
+        });
+        lock.note.store(self.note(number), Ordering::Relaxed);
+        number
+    }
+
+    /// Fails if the last step of a process was on a lock that is left over.
+    fn refuse_left_over(&mut self, process: usize) {
+        let Some((lock, place)) = self.processes[process].last else {
+            return;
+        };
+        if !self.locks[lock].left_over {
+            return;
         }
-        let name = self
-            .names
-            .iter()
-            .find(|(range, _)| range.contains(&address));
-        self.named.push(name.map(|(_, name)| name.clone()));
-        self.locks.push(Some(address));
-        self.locks.len() - 1
+        let took = self.taken.iter().rfind(|taken| taken.lock == lock);
+        let place = took.map(|taken| taken.place).or(place);
+        let at = place.map_or_else(String::new, |place| format!(", here at {place}"));
+        let sentence = format!(
+            "{} uses {}{at}, which an earlier execution has changed already: it is in a static, \
+             or was created outside of the model. Each execution must begin in the same state, so \
+             create it in the closure of the model",
+            self.processes[process].name,
+            self.lock_name(lock)
+        );
+        self.fail(Kind::LeftOver, sentence);
+    }
+
+    /// Returns the notes in locks that live on in a state that is not that in which they
+    /// were met.
+    fn left_over(&self) -> impl Iterator<Item = usize> + '_ {
+        let locks = self.locks.iter().enumerate();
+        let left = locks.filter(|(_, lock)| lock.changed && !lock.dropped);
+        left.map(|(number, _)| self.note(number))
     }
 
     /// Formats a lock for people.
     fn lock_name(&self, lock: usize) -> String {
-        match &self.named[lock] {
+        match &self.locks[lock].name {
             Some(name) => format!("`{name}`"),
             None => format!("lock {lock}"),
         }
@@ -201,6 +262,11 @@ impl World {
         if self.failure.is_none() {
             self.failure = Some(Failure::new(kind, sentence));
         }
+    }
+
+    /// Returns the clock of this execution.
+    fn clock(&self) -> VirtualClock {
+        self.clock.clone().expect("it is there until the end")
     }
 
     /// Returns the number of a sleep among those of all processes.
@@ -319,12 +385,12 @@ impl Hooks for TaskHooks {
 pub(crate) struct Watch;
 
 impl Watcher for Watch {
-    fn approach(&self, address: usize, passage: Passage) {
+    fn approach(&self, lock: WatchedLock<'_>, passage: Passage) {
         let Some(running) = try_world(|world| world.running).flatten() else {
             return;
         };
         let (access, bare) = world(|world| {
-            let lock = world.lock(address);
+            let lock = world.lock(lock);
             let access = Access { lock, passage };
             (access, world.bare)
         });
@@ -345,11 +411,11 @@ impl Watcher for Watch {
         });
     }
 
-    fn enter(&self, _: usize) {}
+    fn enter(&self, _: WatchedLock<'_>) {}
 
-    fn leave(&self, address: usize, passage: Passage, before: Bits, after: Bits) {
+    fn leave(&self, lock: WatchedLock<'_>, passage: Passage, before: Bits, after: Bits) {
         try_world(|world| {
-            let lock = world.lock(address);
+            let lock = world.lock(lock);
             let Some(running) = world.running else {
                 return;
             };
@@ -362,6 +428,7 @@ impl Watcher for Watch {
                 Passage::With => true,
             };
             if changed {
+                world.locks[lock].changed = true;
                 world.touch(Touch::lock(lock, true));
             }
             let place = world.processes[running].last.and_then(|(_, place)| place);
@@ -373,12 +440,16 @@ impl Watcher for Watch {
         });
     }
 
-    fn dropped(&self, address: usize) {
+    fn dropped(&self, lock: WatchedLock<'_>) {
+        let note = lock.note.load(Ordering::Relaxed);
+        if note == 0 {
+            return;
+        }
         try_world(|world| {
-            let known = world.locks.iter_mut().rev();
-            if let Some(lock) = known.into_iter().find(|lock| **lock == Some(address)) {
-                *lock = None;
+            if let Some(number) = world.number(note) {
+                world.locks[number].dropped = true;
             }
+            world.earlier.retain(|&earlier| earlier != note);
         });
     }
 
@@ -579,8 +650,18 @@ fn end(process: usize, ended: Result<(), Box<dyn Any + Send>>) {
     });
 }
 
-/// The most steps of an execution.
-const MOST_STEPS: usize = 10_000;
+/// What a thread keeps from one execution for the next.
+#[derive(Default)]
+pub(crate) struct Memory {
+    pub(crate) choices: Vec<u8>,
+    /// The notes in locks that were changed, and have outlived their execution.
+    pub(crate) earlier: Vec<usize>,
+}
+
+/// Returns whether a model runs on this thread.
+pub(crate) fn in_model() -> bool {
+    try_world(|_| ()).is_some()
+}
 
 /// The result of an execution.
 pub(crate) struct Ended {
@@ -595,12 +676,14 @@ pub(crate) struct Ended {
 ///
 /// `set_up` adds the processes, and returns the checks for the end.
 pub(crate) fn execute(
-    traced: bool,
-    mut choices: Vec<u8>,
+    trace: Option<Arc<Mutex<Vec<Event>>>>,
+    memory: &mut Memory,
     set_up: impl FnOnce() -> Vec<Box<dyn FnOnce()>>,
     search: impl FnOnce() -> SearchOf,
-    progress: &Progress,
+    track: &Track,
 ) -> (Ended, SearchOf) {
+    let mut choices = std::mem::take(&mut memory.choices);
+    choices.clear();
     let epoch = EPOCHS.fetch_add(1, Ordering::Relaxed);
     let day = Duration::from_secs(86_400);
     let clock = VirtualClock::starting_at(Instant::ORIGIN + day, Advance::ByHand);
@@ -612,18 +695,15 @@ pub(crate) fn execute(
         bare: false,
         locks: Vec::new(),
         names: Vec::new(),
-        named: Vec::new(),
+        earlier: std::mem::take(&mut memory.earlier),
         held: Vec::new(),
         taken: Vec::new(),
         touches: Touches::NONE,
         torn: false,
         every_order: false,
-        clock: clock.clone(),
-        choices: {
-            choices.clear();
-            choices
-        },
-        trace: traced.then(Vec::new),
+        clock: Some(clock),
+        choices,
+        trace,
         failure: None,
         seen: Seen::default(),
     }));
@@ -632,14 +712,18 @@ pub(crate) fn execute(
     let result = catch_unwind(AssertUnwindSafe(|| {
         let at_end = set_up();
         let mut search = search();
-        let mut run = Running::default();
+        let mut run = Running {
+            fibers: Vec::new(),
+            track,
+        };
         world(|world| world.add("the clock".to_owned(), Role::Clock, None));
-        progress.name(|| world(|world| world.processes.iter().map(|p| p.name.clone()).collect()));
-        run.go(&mut search, progress);
+        track.name(|| world(|world| world.processes.iter().map(|p| p.name.clone()).collect()));
+        run.go(&mut search);
         if world(|world| world.failure.is_none()) {
             run.look_at_the_end();
         }
         run.tear();
+        track.runs(NO_PROCESS);
         if world(|world| world.failure.is_none()) {
             for check in at_end {
                 if let Err(panic) = catch_unwind(AssertUnwindSafe(check)) {
@@ -652,18 +736,23 @@ pub(crate) fn execute(
         }
         search
     }));
-    watch(watched);
     drop(entered);
+    // While it is watched, so that its locks are known to be gone.
+    drop(world(|world| world.clock.take()));
+    watch(watched);
     let world = WORLD.take().expect("set above");
-    drop(clock);
+    let left_over: Vec<usize> = world.left_over().collect();
     let World {
         processes,
         trace,
         mut failure,
         seen,
         choices,
+        mut earlier,
         ..
     } = world;
+    earlier.extend(left_over);
+    memory.earlier = earlier;
     let search = result.unwrap_or_else(|panic| {
         let text = panic_text(&*panic);
         let at = quiet::last_panic().map_or_else(String::new, |at| format!(", at {at}"));
@@ -691,7 +780,7 @@ pub(crate) fn execute(
             .iter()
             .map(|process| process.name.clone())
             .collect();
-        failure.trace = trace.unwrap_or_default();
+        failure.trace = trace.map_or_else(Vec::new, |trace| std::mem::take(&mut lock(&trace)));
     }
     let suspensions = processes
         .iter()
@@ -729,13 +818,13 @@ impl SearchOf {
 }
 
 /// The fibers of the processes.
-#[derive(Default)]
-struct Running {
+struct Running<'a> {
     fibers: Vec<Option<Fiber>>,
+    track: &'a Track,
 }
 
-impl Running {
-    fn go(&mut self, search: &mut SearchOf, progress: &Progress) {
+impl Running<'_> {
+    fn go(&mut self, search: &mut SearchOf) {
         let mut current = None;
         let mut timed_before = None;
         for step in 0.. {
@@ -765,11 +854,13 @@ impl Running {
                 return;
             }
             let chosen = search.choose(able, current, step);
-            progress.step(chosen);
+            self.track
+                .chose(step, u8::try_from(chosen).expect("there are not as many"));
             current = Some(chosen);
             let changes = self.step(chosen);
             self.settle();
             let touches = world(|world| {
+                world.refuse_left_over(chosen);
                 world
                     .choices
                     .push(u8::try_from(chosen).expect("there are not as many"));
@@ -788,7 +879,7 @@ impl Running {
     /// Returns the processes that can be chosen, and the clock if it is one of them.
     fn able() -> (u32, Option<usize>) {
         let before = watch(None);
-        let deadline = world(|world| world.clock.clone()).timers().next_deadline();
+        let deadline = world(|world| world.clock()).timers().next_deadline();
         watch(before);
         world(|world| {
             let (mut able, mut yielded, mut clock) = (0_u32, 0_u32, None);
@@ -842,7 +933,7 @@ impl Running {
             Role::Clock => bare(chosen, || {
                 let clock = world(|world| {
                     world.seen.time_passed = true;
-                    world.clock.clone()
+                    world.clock()
                 });
                 clock.advance_to_next();
                 let now = clock.now();
@@ -863,6 +954,7 @@ impl Running {
     }
 
     fn resume(&mut self, process: usize) {
+        self.track.runs(process);
         if self.fibers.len() <= process {
             self.fibers.resize_with(process + 1, || None);
         }

@@ -1,6 +1,5 @@
 //! The features of a model, one by one.
 
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -179,10 +178,9 @@ fn a_yield_lets_others_go_first() {
 
 #[test]
 fn what_depends_on_more_than_the_order_is_said() {
-    let calls = Cell::new(0);
-    let failure = fails(Kind::NonDeterminism, |m| {
-        calls.set(calls.get() + 1);
-        let odd = calls.get() % 2 == 1;
+    let calls = AtomicUsize::new(0);
+    let failure = fails(Kind::NonDeterminism, move |m| {
+        let odd = calls.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
         let locks = Arc::new([Mutex::new(0), Mutex::new(0)]);
         for _ in 0..2 {
             let locks = locks.clone();
@@ -208,7 +206,7 @@ fn a_bound_and_a_draw_are_said() {
     };
     let whole = explore_model(scene);
     assert_eq!(whole.verdict, Verdict::Complete);
-    let few = explore_model(|m| {
+    let few = explore_model(move |m| {
         m.preemptions(0);
         scene(m);
     });
@@ -217,13 +215,13 @@ fn a_bound_and_a_draw_are_said() {
         few.executions, 6,
         "orders of three that do not interrupt each other: {few}"
     );
-    let drawn = explore_model(|m| {
+    let drawn = explore_model(move |m| {
         m.sampled(50);
         scene(m);
     });
     assert_eq!(drawn.verdict, Verdict::Sampled);
     assert_eq!(drawn.executions, 50);
-    let cut = explore_model(|m| {
+    let cut = explore_model(move |m| {
         m.at_most(2);
         m.expect_complete();
         scene(m);
@@ -251,7 +249,7 @@ fn what_is_shared_otherwise_takes_every_order() {
             notify.notify_waiters();
         });
     };
-    fails(Kind::LostWakeUp, |m| scene(m, true));
+    fails(Kind::LostWakeUp, move |m| scene(m, true));
 }
 
 #[test]
@@ -288,7 +286,7 @@ type Outcome = Vec<&'static str>;
 /// Returns all the notes that a scene can leave.
 fn outcomes(
     every_order: bool,
-    scene: impl Fn(&Model, &Arc<std::sync::Mutex<Outcome>>),
+    scene: impl Fn(&Model, &Arc<std::sync::Mutex<Outcome>>) + Send + Sync + 'static,
 ) -> (BTreeSet<Outcome>, u64) {
     let all = Arc::new(std::sync::Mutex::new(BTreeSet::new()));
     let noted = all.clone();

@@ -6,6 +6,7 @@ mod condition;
 mod features;
 mod increment;
 mod pool;
+mod refused;
 mod select;
 mod shutdown;
 mod two_locks;
@@ -18,7 +19,7 @@ use reveille_verify::{Failure, Kind, Model, ModelReport, Verdict, explore_model}
 
 /// Returns the failure of a model.
 #[track_caller]
-fn fails(kind: Kind, scene: impl Fn(&Model)) -> Failure {
+fn fails(kind: Kind, scene: impl Fn(&Model) + Send + Sync + 'static) -> Failure {
     let report = explore_model(scene);
     eprintln!("{report}");
     let Some(failure) = report.failure else {
@@ -33,7 +34,7 @@ fn fails(kind: Kind, scene: impl Fn(&Model)) -> Failure {
 
 /// Checks that a model holds in every order.
 #[track_caller]
-fn holds(scene: impl Fn(&Model)) -> ModelReport {
+fn holds(scene: impl Fn(&Model) + Send + Sync + 'static) -> ModelReport {
     let report = explore_model(scene);
     if let Some(failure) = &report.failure {
         panic!("{failure}\nagain: {}\n{report}", failure.token);
