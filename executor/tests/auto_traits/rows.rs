@@ -479,6 +479,7 @@ fn below() -> Vec<Row> {
         [] backend::Shuttle => everything;
         [] backend::Observed<Native, Unmoved> => everything;
         [] backend::Passage => everything;
+        [] backend::WatchedLock<'static> => everything;
         [] backend::StdAtomics => everything;
         [] backend::StdPark => everything;
         [] backend::SpinAtomics => everything;

@@ -124,6 +124,8 @@ pub(crate) struct World {
     names: Vec<(std::ops::Range<usize>, String)>,
     /// The notes in locks that earlier executions have changed, and that live on.
     earlier: Vec<usize>,
+    /// A lock that is left over and was used, and the process that used it.
+    refused: Option<(usize, usize)>,
     held: Vec<(usize, usize)>,
     taken: Vec<Taken>,
     touches: Touches,
@@ -217,7 +219,8 @@ impl World {
         number
     }
 
-    /// Fails if the last step of a process was on a lock that is left over.
+    /// Fails if the last step of a process was on a lock that is left over, and the call
+    /// that led to it is known. Otherwise, waits for one more step on it.
     fn refuse_left_over(&mut self, process: usize) {
         let Some((lock, place)) = self.processes[process].last else {
             return;
@@ -227,11 +230,22 @@ impl World {
         }
         let took = self.taken.iter().rfind(|taken| taken.lock == lock);
         let place = took.map(|taken| taken.place).or(place);
+        let known = self.refused.replace((lock, process)) == Some((lock, process));
+        if place.is_some() || known {
+            self.refuse(place);
+        }
+    }
+
+    /// Fails if a lock was used that is left over.
+    fn refuse(&mut self, place: Option<&Location<'_>>) {
+        let Some((lock, process)) = self.refused.take() else {
+            return;
+        };
         let at = place.map_or_else(String::new, |place| format!(", here at {place}"));
         let sentence = format!(
-            "{} uses {}{at}, which an earlier execution has changed already: it is in a static, \
-             or was created outside of the model. Each execution must begin in the same state, so \
-             create it in the closure of the model",
+            "{} uses {}{at}, which an earlier execution has changed already: it is in a \
+             static, or was created outside of the model. Each execution must begin in the same \
+             state, so create it in the closure of the model",
             self.processes[process].name,
             self.lock_name(lock)
         );
@@ -696,6 +710,7 @@ pub(crate) fn execute(
         locks: Vec::new(),
         names: Vec::new(),
         earlier: std::mem::take(&mut memory.earlier),
+        refused: None,
         held: Vec::new(),
         taken: Vec::new(),
         touches: Touches::NONE,
@@ -719,6 +734,7 @@ pub(crate) fn execute(
         world(|world| world.add("the clock".to_owned(), Role::Clock, None));
         track.name(|| world(|world| world.processes.iter().map(|p| p.name.clone()).collect()));
         run.go(&mut search);
+        world(|world| world.refuse(None));
         if world(|world| world.failure.is_none()) {
             run.look_at_the_end();
         }
