@@ -5,9 +5,10 @@
 
 #![cfg(not(loom))]
 
+#[path = "support/allocator.rs"]
+mod allocator;
 mod support;
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::future::{pending, ready};
 use std::pin::Pin;
@@ -24,6 +25,7 @@ use reveille::{
     SetOnce,
 };
 
+use allocator::{Observed, Observer};
 use support::poll;
 use support::probe::Probe;
 
@@ -47,34 +49,20 @@ fn hold(size: usize, freed: usize) {
     let _ = HELD.try_with(|held| held.set(held.get().wrapping_add(size).wrapping_sub(freed)));
 }
 
-#[allow(unsafe_code, reason = "there is no other way to count allocations")]
-// SAFETY: every block comes from `System` and goes back to it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+impl Observer for Counting {
+    fn allocates(&self, size: usize) {
         count(&ALLOCATED);
-        hold(layout.size(), 0);
-        // SAFETY: the contract of this function is that of `System`.
-        unsafe { System.alloc(layout) }
+        hold(size, 0);
     }
 
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+    fn frees(&self, size: usize) {
         count(&FREED);
-        hold(0, layout.size());
-        // SAFETY: as above.
-        unsafe { System.dealloc(block, layout) }
-    }
-
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(&ALLOCATED);
-        count(&FREED);
-        hold(size, layout.size());
-        // SAFETY: as above.
-        unsafe { System.realloc(block, layout, size) }
+        hold(0, size);
     }
 }
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static COUNTING: Observed<Counting> = Observed(Counting);
 
 /// Returns how many blocks `f` allocates and frees.
 fn counted<R>(f: impl FnOnce() -> R) -> (R, usize, usize) {

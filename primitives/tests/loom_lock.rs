@@ -12,9 +12,10 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use loom::thread;
 use reveille::backend::{
-    Atomics, Cell as _, LoomAtomicWord, LoomAtomics, LoomCell, RawStateLock, Word, WordLock,
+    Atomics, LoomAtomicWord, LoomAtomics, LoomCell, LoomWord, RawStateLock, Word, WordLock,
 };
 use reveille::protocol::Bits;
+use reveille::raw::Witness;
 
 use support::models::explore;
 
@@ -202,38 +203,24 @@ impl Model for Publishes {
     {
         let publish = Self::writes::<A>()[variant % 3];
         let look = Self::looks::<A>()[variant / 3];
-        let shared = Arc::new((Lock::<A>::new(Bits::EMPTY, 0), LoomCell::new(0)));
+        let shared = Arc::new((
+            Lock::<A>::new(Bits::EMPTY, 0),
+            Witness::<LoomWord>::new_in(),
+        ));
         let publisher = {
             let shared = shared.clone();
             thread::spawn(move || {
-                let (lock, cell) = &*shared;
-                write(cell);
+                let (lock, written) = &*shared;
+                written.write();
                 publish(lock);
             })
         };
-        let (lock, cell) = &*shared;
+        let (lock, written) = &*shared;
         if look(lock) != Bits::EMPTY {
-            read(cell);
+            written.read();
         }
         publisher.join().expect("loom fails the model before");
     }
-}
-
-fn write(cell: &LoomCell<u32>) {
-    #[allow(unsafe_code, reason = "the access is what is to be explored")]
-    cell.with_mut(|value| {
-        // SAFETY: loom runs one thread at a time, and checks that no other thread may
-        // be in this cell.
-        unsafe { *value = 1 };
-    });
-}
-
-fn read(cell: &LoomCell<u32>) {
-    #[allow(unsafe_code, reason = "the access is what is to be explored")]
-    cell.with(|value| {
-        // SAFETY: as in `write`.
-        assert_eq!(unsafe { *value }, 1);
-    });
 }
 
 /// Last access. A thread that finds by the bits that the other has left is the only

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use loom::cell::UnsafeCell;
 use loom::thread;
 
 use park::StdPark;
@@ -15,40 +14,26 @@ mod sync {
     pub(super) use loom::sync::{Condvar, Mutex};
 }
 
-use reveille::backend::Park;
+use reveille::backend::{LoomWord, Park};
+use reveille::raw::Witness;
 
 #[allow(dead_code, unreachable_pub, reason = "it is the source as it is")]
 #[path = "../src/backend/std_park.rs"]
 mod park;
 
-/// A value that the parking thread reads after the park.
+/// Values that the parking thread reads after the park.
 struct Shared {
     park: StdPark,
-    written: [UnsafeCell<u32>; 2],
+    /// Loom reports an access that races with another.
+    written: [Witness<LoomWord>; 2],
 }
-
-#[allow(unsafe_code, reason = "loom checks the accesses")]
-// SAFETY: loom reports accesses that race.
-unsafe impl Sync for Shared {}
 
 impl Shared {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             park: StdPark::new(),
-            written: [UnsafeCell::new(0), UnsafeCell::new(0)],
+            written: [Witness::new_in(), Witness::new_in()],
         })
-    }
-
-    #[allow(unsafe_code, reason = "loom checks the accesses")]
-    fn write(&self, place: usize) {
-        // SAFETY: loom reports accesses that race.
-        self.written[place].with_mut(|it| unsafe { *it += 1 });
-    }
-
-    #[allow(unsafe_code, reason = "loom checks the accesses")]
-    fn read(&self, place: usize) -> u32 {
-        // SAFETY: as above.
-        self.written[place].with(|it| unsafe { *it })
     }
 }
 
@@ -59,12 +44,12 @@ fn an_unpark_at_any_time_ends_the_park_and_publishes() {
         let unparks = thread::spawn({
             let shared = shared.clone();
             move || {
-                shared.write(0);
+                shared.written[0].write();
                 shared.park.unpark();
             }
         });
         shared.park.park();
-        assert_eq!(shared.read(0), 1);
+        shared.written[0].read();
         unparks.join().unwrap();
     });
 }
@@ -96,7 +81,7 @@ fn unparks_that_merge_publish_both() {
             .map(|place| {
                 let shared = shared.clone();
                 thread::spawn(move || {
-                    shared.write(place);
+                    shared.written[place].write();
                     shared.park.unpark();
                 })
             })
@@ -109,6 +94,7 @@ fn unparks_that_merge_publish_both() {
         // merged.
         shared.park.unpark();
         shared.park.park();
-        assert_eq!((shared.read(0), shared.read(1)), (1, 1));
+        shared.written[0].read();
+        shared.written[1].read();
     });
 }

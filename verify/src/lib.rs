@@ -392,6 +392,7 @@ mod execution;
 mod judge;
 mod model;
 mod program;
+mod registered;
 mod registry;
 mod report;
 mod run;

@@ -8,12 +8,6 @@
 //! It uses the real clock. The implementations run one after another in each of a few
 //! rounds. The medians are printed.
 
-#![allow(
-    unsafe_code,
-    reason = "an allocator is an unsafe trait; this one adds a sum to the system's"
-)]
-
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::future::Future;
 use std::hint::black_box;
 use std::pin::Pin;
@@ -27,6 +21,11 @@ use comfy_table::{Table, presets};
 use reveille::backend::Native;
 use reveille::time::{DelayQueue, RealClock, Timers};
 
+use self::allocator::{Observed, Observer};
+
+#[path = "../../../primitives/tests/support/allocator.rs"]
+mod allocator;
+
 /// The number of timers that are due at a time.
 const DUE: usize = 100_000;
 /// The range of their deadlines: none, or as many ticks as it takes for each timer to
@@ -35,9 +34,9 @@ const SPREADS: [Duration; 2] = [Duration::ZERO, Duration::from_millis(40)];
 const ROUNDS: usize = 15;
 
 #[global_allocator]
-static ALLOCATOR: Live = Live(AtomicUsize::new(0));
+static ALLOCATOR: Observed<Live> = Observed(Live(AtomicUsize::new(0)));
 
-/// The system's allocator, with the bytes that are allocated and not freed.
+/// The bytes that are allocated and not freed.
 struct Live(AtomicUsize);
 
 impl Live {
@@ -46,18 +45,13 @@ impl Live {
     }
 }
 
-// SAFETY: all calls go to the system's allocator. Counting accesses an atomic.
-unsafe impl GlobalAlloc for Live {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        self.0.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract, which is the same for `System`.
-        unsafe { System.alloc(layout) }
+impl Observer for Live {
+    fn allocates(&self, size: usize) {
+        self.0.fetch_add(size, Ordering::Relaxed);
     }
 
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        self.0.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as above; the pointer came from `System`.
-        unsafe { System.dealloc(pointer, layout) }
+    fn frees(&self, size: usize) {
+        self.0.fetch_sub(size, Ordering::Relaxed);
     }
 }
 
@@ -218,13 +212,13 @@ fn firing() -> Table {
 /// in which their owner stores them does not count.
 fn heap<S>(count: usize, sleep: impl Fn() -> S, poll: impl Fn(&mut S)) -> f64 {
     let mut sleeps = Vec::with_capacity(count);
-    let before = ALLOCATOR.bytes();
+    let before = ALLOCATOR.0.bytes();
     for _ in 0..count {
         let mut new = sleep();
         poll(&mut new);
         sleeps.push(new);
     }
-    let bytes = ALLOCATOR.bytes() - before;
+    let bytes = ALLOCATOR.0.bytes() - before;
     black_box(&sleeps);
     bytes as f64 / count as f64
 }

@@ -165,21 +165,29 @@ impl<T, S, B: Backend> OnceSlot<T, S, B> {
     /// Takes the value out, if it is set. The slot is then as new, with the given
     /// state and without what leaked futures left in it.
     pub fn take(&mut self, state: S) -> Option<T> {
-        let (initialized, left) = self.lock.get_mut(|bits, old| {
-            let initialized = bits.contains(INITIALIZED);
+        let value = self.take_value();
+        drop(self.lock.get_mut(|bits, old| {
             *bits = Bits::EMPTY;
-            (initialized, core::mem::replace(old, state))
+            core::mem::replace(old, state)
+        }));
+        value
+    }
+
+    /// Takes the value out, if it is set. The bits no longer say that it is there.
+    fn take_value(&mut self) -> Option<T> {
+        let initialized = self.lock.get_mut(|bits, _| {
+            let before = *bits;
+            *bits = before.without(INITIALIZED);
+            before.contains(INITIALIZED)
         });
-        let value = initialized.then(|| {
+        initialized.then(|| {
             self.value.with_mut(|cell| {
                 // SAFETY: `INITIALIZED` was set, so the value has been written, and the
                 // cell is borrowed exclusively. The value is not read again, since the
                 // bits no longer say that it is there.
                 unsafe { cell.cast::<T>().read() }
             })
-        });
-        drop(left);
-        value
+        })
     }
 
     /// Returns the bits, as the last completed section left them.
@@ -355,11 +363,8 @@ fn guarded<S, R>(section: Section<'_, S>, f: impl FnOnce(Section<'_, S>) -> R) -
 /// Drops the value, if it is set.
 impl<T, S, B: Backend> Drop for OnceSlot<T, S, B> {
     fn drop(&mut self) {
-        if core::mem::needs_drop::<T>()
-            && let Some(value) = self.get_mut()
-        {
-            // SAFETY: the value is not reached again, since the slot is being dropped.
-            unsafe { core::ptr::drop_in_place(value) };
+        if core::mem::needs_drop::<T>() {
+            drop(self.take_value());
         }
     }
 }

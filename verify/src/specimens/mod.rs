@@ -4,44 +4,41 @@
 //! its class. The others must pass: a verifier that reports faults that are none is as
 //! useless as one that misses them.
 //!
-//! The list below is the registry. A line adds a file, and with it everything that its
+//! The list of the files is in `registered.rs`. What a file registers is what its
 //! `entries` returns.
 
+use crate::registered::registered;
 use crate::run::entry::SpecimenEntry;
 
 pub(crate) mod permits;
 pub(crate) mod support;
 pub(crate) mod timers;
 
-/// Declares the modules, and collects what they register.
+/// Declares the modules of the lines that have specimens, and collects what they
+/// register.
 macro_rules! specimens {
-    ($($name:ident),* $(,)?) => {
-        $(pub(crate) mod $name;)*
+    (@file specimens $name:ident) => {
+        pub(crate) mod $name;
+    };
+    (@entries specimens $name:ident) => {
+        $name::entries()
+    };
+    (@name specimens $name:ident) => {
+        stringify!($name)
+    };
+    ($($name:ident $(+ $specimens:ident)?,)*) => {
+        $($(specimens!(@file $specimens $name);)?)*
 
         /// Returns every specimen.
         pub(crate) fn all() -> Vec<SpecimenEntry> {
-            [$($name::entries()),*].into_iter().flatten().collect()
+            let files = [$($(specimens!(@entries $specimens $name),)?)*];
+            files.into_iter().flatten().collect()
         }
 
         /// The files of the list.
         #[cfg(test)]
-        pub(crate) const FILES: &[&str] = &[$(stringify!($name)),*];
+        pub(crate) const FILES: &[&str] = &[$($(specimens!(@name $specimens $name),)?)*];
     };
 }
 
-specimens! {
-    oneshot,
-    mpsc,
-    cancellation_token,
-    notify,
-    mutex,
-    condvar,
-    rwlock,
-    semaphore,
-    barrier,
-    once_cell,
-    set_once,
-    sleep,
-    timeout,
-    task,
-}
+registered!(specimens);

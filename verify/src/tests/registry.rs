@@ -98,7 +98,10 @@ fn every_file_of_a_subject_or_specimen_is_registered() {
             .into_iter()
             .filter(|file| !registered.contains(&&**file) && !SHARED.contains(&&**file))
             .collect();
-        assert_eq!(forgotten, [""; 0], "not in the list of {path}/mod.rs");
+        assert_eq!(
+            forgotten, [""; 0],
+            "files of {path} that the list in src/registered.rs lacks"
+        );
     }
 }
 

@@ -1,0 +1,35 @@
+//! The list of what the suite verifies: a line for each primitive.
+//!
+//! A line registers `subjects/NAME.rs`, and with `+ specimens` also
+//! `specimens/NAME.rs`. Both declare the rest themselves, in their `entries`. A test
+//! fails if a file is not in the list, or if a primitive has no subject.
+
+/// Calls a macro with the list.
+macro_rules! registered {
+    ($each:ident) => {
+        $each! {
+            state_lock,
+            oneshot + specimens,
+            mpsc + specimens,
+            broadcast,
+            watch,
+            cancellation_token + specimens,
+            notify + specimens,
+            mutex + specimens,
+            condvar + specimens,
+            rwlock + specimens,
+            semaphore + specimens,
+            set_once + specimens,
+            barrier + specimens,
+            once_cell + specimens,
+            sleep + specimens,
+            driven,
+            timeout + specimens,
+            interval,
+            delay_queue,
+            task + specimens,
+        }
+    };
+}
+
+pub(crate) use registered;
