@@ -26,8 +26,9 @@
 //!   created ────────────▶ queued ───────────────────────────────▶ granted ──▶ done
 //!      │                    │  notify_waiters: the number differs                ▲
 //!      └────────────────────┴────────────────────────────────────────────────────┘
-//!        (or, at the first poll, by the permit)
 //! ```
+//!
+//! A wait that finds the permit, or a call since its creation, is done at its first poll.
 //!
 //! Invariant: a permit is stored only while the queue is empty. A wait that was
 //! granted by `notify_one` or `notify_last` and is dropped before it was polled again

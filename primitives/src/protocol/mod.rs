@@ -52,8 +52,9 @@
 //!                                           │ barged: clear WOKEN, register, pending.
 //! ```
 //!
-//! While WOKEN is set, a release wakes no one: B is about to look. If B is dropped then,
-//! `Drop` removes it, and the section wakes the new first waiter if the permit is free.
+//! WOKEN is a bit of the primitive, beside its permits. While it is set, a release wakes
+//! no task, since B is about to look. If B is dropped then, `Drop` removes it, and the
+//! section wakes the new first waiter if the permit is free.
 //!
 //! # Files
 //!
