@@ -246,7 +246,22 @@ impl<B: BlockingBackend> Blocking<B> {
 
     /// Returns whether every call is done.
     pub(crate) fn is_idle(&self) -> bool {
-        self.tasks.with(|section| section.state.is_empty())
+        self.tasks.with(|section| section.state.len() == 0)
+    }
+
+    /// Returns the number of threads.
+    pub(crate) fn threads(&self) -> usize {
+        self.state.with(|section| section.state.threads)
+    }
+
+    /// Returns the number of threads that wait for a call.
+    pub(crate) fn idle(&self) -> usize {
+        self.state.with(|section| section.state.idle.len())
+    }
+
+    /// Returns the number of calls that wait for a thread.
+    pub(crate) fn queued(&self) -> usize {
+        self.state.with(|section| section.state.queue.len())
     }
 
     /// Refuses further calls, and cancels those that have not begun.

@@ -31,9 +31,11 @@
 //!
 //! # Features
 //!
-//! None is on by default. Each adds the traits of one crate, or [`Executor`] for its
-//! types.
+//! None is on by default. Apart from the first, each adds the traits of one crate, or
+//! [`Executor`] for its types.
 //!
+//! - `locations`: a [`Dump`](dump::Dump) says what each task waits for, by the
+//!   `locations` of `reveille`.
 //! - `tokio`: [`Executor`] for `Runtime` and `Handle`.
 //! - `futures`: [`Executor`] for the `ThreadPool` of futures-executor, and for a wrapper
 //!   of its `LocalPool`; `Spawn` and `LocalSpawn` for the executors of this crate.
@@ -49,6 +51,7 @@ mod catch_panic;
 #[doc = include_str!("coming_from_tokio.md")]
 pub mod coming_from_tokio {}
 mod context;
+pub mod dump;
 mod executor;
 #[cfg(feature = "futures")]
 pub mod futures;
@@ -73,7 +76,7 @@ pub mod tokio;
 pub use self::block_on::{block_on, block_on_in};
 pub use self::executor::Executor;
 pub use self::local::LocalExecutor;
-pub use self::long_poll::LongPoll;
+pub use self::long_poll::{LongPoll, PollTimes};
 pub use self::pool::ThreadPool;
 pub use self::simulation::Simulation;
 pub use self::threads::Threads;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use reveille::time::Timers;
 
 use crate::Executor;
+use crate::dump::Dump;
 use crate::long_poll::{LongPoll, Polls};
 use crate::single::Owner;
 use crate::task::JoinHandle;
@@ -191,6 +192,12 @@ impl LocalExecutor {
         self.single.run_until_idle("LocalExecutor::run_until_idle");
     }
 
+    /// Describes what each task of the executor does. See [`Dump`].
+    #[must_use]
+    pub fn dump(&self) -> Dump {
+        self.single.dump()
+    }
+
     /// Returns the timers that the tasks of the executor use.
     #[must_use]
     pub fn timers(&self) -> &Timers {
@@ -252,7 +259,7 @@ impl Builder {
         over: Duration,
         report: impl Fn(&LongPoll) + Send + Sync + 'static,
     ) -> Self {
-        self.polls = Polls::reported(over, report);
+        self.polls.report(over, report);
         self
     }
 

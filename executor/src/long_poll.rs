@@ -5,6 +5,7 @@
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use reveille::backend::Native;
@@ -89,20 +90,84 @@ impl fmt::Display for LongPoll {
 
 type Report = Arc<dyn Fn(&LongPoll) + Send + Sync>;
 
-/// Runs tasks, with or without reports of long polls.
+/// Runs tasks, with or without reports of long polls and a histogram.
 #[derive(Clone, Default)]
 pub(crate) struct Polls {
+    /// There is a report or a histogram.
+    timed: bool,
     report: Option<(Duration, Report)>,
+    histogram: Option<Arc<Histogram>>,
+}
+
+/// The number of buckets. The last takes all polls of eight seconds or more.
+const BUCKETS: usize = 25;
+
+/// The number of polls by their duration. Each bucket is twice as wide as the one before.
+/// The first is for less than a microsecond.
+#[derive(Default)]
+struct Histogram([AtomicU64; BUCKETS]);
+
+impl Histogram {
+    fn count(&self, duration: Duration) {
+        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        let bucket = micros.checked_ilog2().map_or(0, |log| log as usize + 1);
+        self.0[bucket.min(BUCKETS - 1)].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// How many polls took how long. See
+/// [`Metrics::poll_times`](crate::pool::Metrics::poll_times).
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use reveille_executor::ThreadPool;
+///
+/// let pool = ThreadPool::builder().workers(1).measure_polls().build();
+/// let blocks = pool.spawn(async { std::thread::sleep(Duration::from_millis(5)) });
+/// pool.block_on(blocks).unwrap();
+/// # pool.block_on(pool.spawn(async {})).unwrap(); // the first has been counted by then
+/// let times = pool.handle().metrics().poll_times().unwrap();
+/// let long = times.buckets().filter(|(from, _)| *from >= Duration::from_millis(4));
+/// assert!(long.map(|(_, polls)| polls).sum::<u64>() >= 1);
+/// ```
+#[derive(Clone, Debug)]
+pub struct PollTimes([u64; BUCKETS]);
+
+impl PollTimes {
+    /// Returns the shortest duration of each bucket, and the number of polls that took at
+    /// least so long, and less than the next bucket says.
+    pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
+        self.0.iter().enumerate().map(|(bucket, &polls)| {
+            let from = bucket.checked_sub(1).map_or(0, |log| 1 << log);
+            (Duration::from_micros(from), polls)
+        })
+    }
 }
 
 impl Polls {
-    pub(crate) fn reported(
+    /// Reports each poll that takes longer than `over`.
+    pub(crate) fn report(
+        &mut self,
         over: Duration,
         report: impl Fn(&LongPoll) + Send + Sync + 'static,
-    ) -> Self {
-        Self {
-            report: Some((over, Arc::new(report))),
-        }
+    ) {
+        self.timed = true;
+        self.report = Some((over, Arc::new(report)));
+    }
+
+    /// Counts polls by their duration.
+    pub(crate) fn measure(&mut self) {
+        self.timed = true;
+        self.histogram = Some(Arc::default());
+    }
+
+    /// Returns the histogram, if there is one.
+    pub(crate) fn times(&self) -> Option<PollTimes> {
+        let Histogram(buckets) = &**self.histogram.as_ref()?;
+        let count = |bucket: usize| buckets[bucket].load(Ordering::Relaxed);
+        Some(PollTimes(std::array::from_fn(count)))
     }
 
     /// Runs a task. Calls `complete` if its future is gone, as the running task, because
@@ -115,9 +180,9 @@ impl Polls {
     ) -> Option<Runnable<Native>> {
         let _running = Running::enter(runnable.id());
         let _budget = Budget::enter();
-        let ran = match &self.report {
-            None => runnable.run(),
-            Some((over, report)) => Self::run_timed(runnable, *over, report),
+        let ran = match self.timed {
+            false => runnable.run(),
+            true => self.run_timed(runnable),
         };
         match ran {
             RunResult::Pending => None,
@@ -130,12 +195,17 @@ impl Polls {
     }
 
     #[cold]
-    fn run_timed(runnable: Runnable<Native>, over: Duration, report: &Report) -> RunResult<Native> {
+    fn run_timed(&self, runnable: Runnable<Native>) -> RunResult<Native> {
         let metadata = runnable.metadata();
         let start = Instant::now();
         let ran = runnable.run();
         let duration = start.elapsed();
-        if duration > over {
+        if let Some(histogram) = &self.histogram {
+            histogram.count(duration);
+        }
+        if let Some((over, report)) = &self.report
+            && duration > *over
+        {
             let poll = LongPoll { metadata, duration };
             // The task must go back to its queue even if the report panics.
             catch_panic(|| report(&poll));
@@ -149,6 +219,7 @@ impl fmt::Debug for Polls {
         let over = self.report.as_ref().map(|(over, _)| over);
         f.debug_struct("Polls")
             .field("reported_over", &over)
+            .field("measured", &self.histogram.is_some())
             .finish()
     }
 }

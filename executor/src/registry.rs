@@ -5,12 +5,18 @@
 use reveille::backend::{Backend, Native};
 use reveille::raw::Owned;
 
+use crate::dump::TaskDump;
+
+/// The number of slots that a section of a dump reads.
+pub(crate) const BATCH: usize = 64;
+
 /// A slab. Keys are reused, so that nothing is allocated after warm-up.
 #[derive(Debug)]
 pub(crate) struct Registry<B: Backend = Native> {
     slots: Vec<Slot<B>>,
     /// The first free slot, or the number of slots if there is none.
     free: u32,
+    len: usize,
 }
 
 #[derive(Debug)]
@@ -28,6 +34,7 @@ impl<B: Backend> Registry<B> {
     pub(crate) fn insert(&mut self, task: Owned<B>) {
         let key = self.free;
         task.set_key(key);
+        self.len += 1;
         match self.slots.get_mut(key as usize) {
             Some(slot) => {
                 if let Slot::Free { next } = *slot {
@@ -51,22 +58,35 @@ impl<B: Backend> Registry<B> {
         }
         let taken = std::mem::replace(slot, Slot::Free { next: self.free });
         self.free = key;
+        self.len -= 1;
         match taken {
             Slot::Taken(task) => Some(task),
             Slot::Free { .. } => None,
         }
     }
 
-    /// Returns whether there is no task. Scans all slots.
-    pub(crate) fn is_empty(&self) -> bool {
-        let is_free = |slot: &Slot<B>| matches!(slot, Slot::Free { .. });
-        self.slots.iter().all(is_free)
+    /// Returns the number of tasks.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Describes the tasks of up to [`BATCH`] slots, from the slot `from` on. Returns the
+    /// slot after them, if there are more.
+    pub(crate) fn dump(&self, from: usize, into: &mut Vec<TaskDump>) -> Option<usize> {
+        let to = self.slots.len().min(from + BATCH);
+        let slots = self.slots.get(from..to).unwrap_or_default();
+        into.extend(slots.iter().filter_map(|slot| match slot {
+            Slot::Taken(task) => Some(TaskDump::of(task)),
+            Slot::Free { .. } => None,
+        }));
+        (to < self.slots.len()).then_some(to)
     }
 
     /// Removes some task. It is called at the end, when no task is added any more.
     pub(crate) fn pop(&mut self) -> Option<Owned<B>> {
         loop {
             if let Slot::Taken(task) = self.slots.pop()? {
+                self.len -= 1;
                 return Some(task);
             }
         }
@@ -78,6 +98,7 @@ impl<B: Backend> Default for Registry<B> {
         Self {
             slots: Vec::new(),
             free: 0,
+            len: 0,
         }
     }
 }

@@ -342,7 +342,7 @@ impl Builder {
         over: Duration,
         report: impl Fn(&LongPoll) + Send + Sync + 'static,
     ) -> Self {
-        self.polls = Polls::reported(over, report);
+        self.polls.report(over, report);
         self
     }
 

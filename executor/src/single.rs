@@ -41,11 +41,12 @@ use reveille::time::{Driver, Timers};
 use crate::blocking::Blocking;
 use crate::catch_panic::catch_panic;
 use crate::context;
+use crate::dump::Dump;
 use crate::long_poll::Polls;
 use crate::registry::Registry;
 use crate::task::coop::Budget;
 use crate::task::{JoinHandle, cancel, cancel_refused, describe};
-use crate::thread_set::{SystemThreads, ThreadSet};
+use crate::thread_set::{SystemThreads, ThreadOptions, ThreadSet};
 
 /// The maximum number of polls before the inbox is read and timers fire.
 const ROUND: u32 = 256;
@@ -213,17 +214,25 @@ impl Single {
         JoinHandle::new(join)
     }
 
+    /// Describes what each task does.
+    pub(crate) fn dump(&self) -> Dump {
+        let (mut tasks, mut next) = (Vec::new(), Some(0));
+        while let Some(from) = next {
+            next = self.tasks.borrow().dump(from, &mut tasks);
+        }
+        Dump::new(tasks)
+    }
+
     /// Runs a function that may block, on a thread for such calls.
     #[track_caller]
     pub(crate) fn spawn_blocking<T: Send + 'static>(
         &self,
         call: impl FnOnce() -> T + Send + 'static,
     ) -> JoinHandle<T> {
-        assert!(
-            !self.ordered,
-            "spawn_blocking was called on a Simulation, which draws what happens from a seed and \
-             cannot draw what other threads do: use a LocalExecutor or a ThreadPool"
-        );
+        if self.ordered {
+            // What other threads do would not follow from the seed.
+            return self.spawn((), async { call() });
+        }
         let threads = self.blocking.get_or_init(|| self.call_threads());
         if self.ended.get() {
             threads.blocking.close();
@@ -232,7 +241,7 @@ impl Single {
     }
 
     fn call_threads(&self) -> CallThreads {
-        let set = ThreadSet::new();
+        let set = ThreadSet::new(ThreadOptions::default());
         let threads = SystemThreads {
             set: set.clone(),
             keep_alive: KEEP_ALIVE,

@@ -12,7 +12,9 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::fmt;
 use std::io;
+use std::panic::RefUnwindSafe;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::thread::{self, JoinHandle};
@@ -21,6 +23,7 @@ use std::time::{Duration, Instant};
 use reveille::backend::{Native, StdPark};
 
 use crate::blocking::Threads;
+use crate::catch_panic::catch_panic;
 use crate::context;
 
 thread_local! {
@@ -31,8 +34,46 @@ thread_local! {
 
 pub(crate) struct ThreadSet {
     token: usize,
+    options: ThreadOptions,
     state: Mutex<State>,
     ended: Condvar,
+}
+
+/// A function that is called on a thread.
+pub(crate) type Hook = Arc<dyn Fn() + Send + Sync>;
+
+/// What the threads of a set have in common.
+#[derive(Clone, Default)]
+pub(crate) struct ThreadOptions {
+    /// If there is none, the name says what the thread is for.
+    pub(crate) name: Option<String>,
+    pub(crate) stack_size: Option<usize>,
+    pub(crate) on_start: Option<Hook>,
+    pub(crate) on_stop: Option<Hook>,
+}
+
+/// The hooks are called outside the lock of the set, and share no state with it.
+impl RefUnwindSafe for ThreadOptions {}
+
+impl fmt::Debug for ThreadOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThreadOptions")
+            .field("name", &self.name)
+            .field("stack_size", &self.stack_size)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Calls the hook of a thread that stops, when it is dropped. A panic of the hook does
+/// not keep the thread from ending as others do.
+struct Stops(Option<Hook>);
+
+impl Drop for Stops {
+    fn drop(&mut self) {
+        if let Some(hook) = &self.0 {
+            catch_panic(|| hook());
+        }
+    }
 }
 
 #[derive(Default)]
@@ -49,9 +90,10 @@ struct Member {
 }
 
 impl ThreadSet {
-    pub(crate) fn new() -> Arc<Self> {
+    pub(crate) fn new(options: ThreadOptions) -> Arc<Self> {
         Arc::new(Self {
             token: context::new_token(),
+            options,
             state: Mutex::default(),
             ended: Condvar::new(),
         })
@@ -68,9 +110,19 @@ impl ThreadSet {
         let mut state = self.lock();
         let key = state.next;
         let set = self.clone();
-        let thread = thread::Builder::new().name(name).spawn(move || {
+        let options = &self.options;
+        let mut builder = thread::Builder::new().name(options.name.clone().unwrap_or(name));
+        if let Some(bytes) = options.stack_size {
+            builder = builder.stack_size(bytes);
+        }
+        let (on_start, on_stop) = (options.on_start.clone(), options.on_stop.clone());
+        let thread = builder.spawn(move || {
             SET.set(set.token);
             let _member = Member { set, key };
+            if let Some(hook) = on_start {
+                catch_panic(|| hook());
+            }
+            let _stops = Stops(on_stop);
             life();
         })?;
         state.next += 1;

@@ -108,6 +108,7 @@ imports! {
     reveille::time::timeout_at,
     reveille_executor::task::AbortHandle,
     reveille_executor::task::AccessError,
+    reveille_executor::task::block_in_place,
     reveille_executor::task::Id,
     reveille_executor::task::JoinError,
     reveille_executor::task::JoinHandle,

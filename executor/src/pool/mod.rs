@@ -12,13 +12,17 @@
 #![forbid(unsafe_code)]
 
 mod driver;
+mod metrics;
 #[cfg(test)]
 mod models;
 mod workers;
 
+use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::num::NonZero;
+use std::panic::RefUnwindSafe;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
@@ -26,18 +30,21 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use reveille::backend::Native;
-use reveille::raw::{Name, task};
+use reveille::raw::{Metadata, Name, task};
 use reveille::time::Timers;
 
 use self::driver::Driving;
+pub use self::metrics::Metrics;
 use self::workers::{Alarm, Worker, Workers};
 use crate::Executor;
 use crate::blocking::Blocking;
 use crate::context;
+use crate::dump::Dump;
 use crate::long_poll::{LongPoll, Polls};
 use crate::single::{KEEP_ALIVE, MAX_BLOCKING};
-use crate::task::{JoinHandle, cancel_refused, describe};
-use crate::thread_set::{SystemThreads, ThreadSet};
+use crate::task::coop::Budget;
+use crate::task::{JoinHandle, TaskMeta, cancel_refused, describe};
+use crate::thread_set::{SystemThreads, ThreadOptions, ThreadSet};
 
 /// An executor of several threads.
 ///
@@ -106,6 +113,37 @@ struct Shared {
     workers: Arc<Workers<Native>>,
     blocking: Arc<Blocking<Native>>,
     timers: Timers,
+    polls: Polls,
+    on_task_spawn: Option<OnTaskSpawn>,
+}
+
+/// The hooks are called outside the locks, and share no state with the pool.
+impl RefUnwindSafe for Shared {}
+
+/// A hook that is told of each task that is spawned.
+type OnTaskSpawn = Arc<dyn Fn(&TaskMeta) + Send + Sync>;
+
+thread_local! {
+    /// Starts a thread that takes the place of the worker on this thread.
+    static REPLACE: RefCell<Option<Replace>> = const { RefCell::new(None) };
+}
+
+type Replace = Box<dyn Fn() -> io::Result<()>>;
+
+/// This thread has a worker that can be replaced, until this is dropped.
+struct Replaceable(());
+
+impl Replaceable {
+    fn by(replace: impl Fn() -> io::Result<()> + 'static) -> Self {
+        REPLACE.set(Some(Box::new(replace)));
+        Self(())
+    }
+}
+
+impl Drop for Replaceable {
+    fn drop(&mut self) {
+        REPLACE.set(None);
+    }
 }
 
 impl ThreadPool {
@@ -128,6 +166,8 @@ impl ThreadPool {
             keep_alive: KEEP_ALIVE,
             polls: Polls::default(),
             timers: None,
+            threads: ThreadOptions::default(),
+            on_task_spawn: None,
         }
     }
 
@@ -324,8 +364,20 @@ impl Handle {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let workers = &self.0.workers;
-        let (runnable, held, join) = task(future, workers.scheduler(), describe(name));
+        let Shared {
+            workers,
+            on_task_spawn,
+            ..
+        } = &*self.0;
+        let metadata = describe(name);
+        if let Some(hook) = on_task_spawn {
+            hook(&TaskMeta::new(Metadata {
+                id: metadata.id,
+                location: metadata.location,
+                name: metadata.name.get().cloned(),
+            }));
+        }
+        let (runnable, held, join) = task(future, workers.scheduler(), metadata);
         if let Err(refused) = workers.start(runnable, held) {
             cancel_refused(refused);
         }
@@ -359,6 +411,67 @@ impl Handle {
         call: impl FnOnce() -> T + Send + 'static,
     ) -> JoinHandle<T> {
         JoinHandle::of_call(self.0.blocking.spawn(call, describe(())))
+    }
+
+    /// Returns the metrics of the pool.
+    ///
+    /// # Examples
+    ///
+    /// See [`Metrics`].
+    #[must_use]
+    pub fn metrics(&self) -> Metrics {
+        let Shared {
+            workers,
+            blocking,
+            polls,
+            ..
+        } = &*self.0;
+        Metrics {
+            workers: workers.clone(),
+            blocking: blocking.clone(),
+            polls: polls.clone(),
+        }
+    }
+
+    /// Describes what each task of the pool does: which are live, where they were spawned,
+    /// and what they wait for.
+    ///
+    /// With the feature `locations`, the primitives note what a task waits for.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reveille::Notify;
+    /// use reveille_executor::ThreadPool;
+    ///
+    /// let pool = ThreadPool::builder().workers(1).build();
+    /// let waits = pool.spawn_named("patient", async { Notify::new().notified().await });
+    /// let dump = pool.handle().dump();
+    /// assert_eq!(dump.tasks()[0].name(), Some("patient"));
+    /// println!("{dump}");
+    /// # drop(waits);
+    /// ```
+    #[must_use]
+    pub fn dump(&self) -> Dump {
+        self.0.workers.dump()
+    }
+
+    /// Runs a function that may block, while another thread takes the place of the worker
+    /// that calls this.
+    pub(crate) fn block_in_place<R>(&self, call: impl FnOnce() -> R) -> R {
+        let _budget = Budget::unbounded();
+        let workers = &self.0.workers;
+        let Some(index) = workers.current() else {
+            return call();
+        };
+        // Two threads must not be the same worker.
+        workers.leave();
+        let replaced = REPLACE.with_borrow(|replace| replace.as_ref().map(|replace| replace()));
+        if !matches!(replaced, Some(Ok(()))) {
+            // The worker is blocked. It stays the worker when the call returns.
+            std::mem::forget(workers.enter(index));
+        }
+        call()
     }
 
     /// Returns whether the pool has been shut down. If so, a task that is spawned is
@@ -406,20 +519,44 @@ impl Handle {
     }
 
     /// Runs tasks on this thread, as the worker with this index, until the pool ends.
-    fn work(&self, index: usize, driving: Arc<Driving<Native>>, polls: &Polls) {
+    fn work(&self, index: usize, driving: Arc<Driving<Native>>, threads: &Arc<ThreadSet>) {
         let Shared {
-            workers, timers, ..
+            workers,
+            timers,
+            polls,
+            ..
         } = &*self.0;
         let _on_worker = workers.enter(index);
         let _entered = self.enter();
         let _timers = timers.enter();
+        let _replaceable = Replaceable::by({
+            let (handle, driving, threads) = (self.clone(), driving.clone(), threads.clone());
+            move || handle.start_worker(index, &driving, &threads)
+        });
         let mut worker = Worker::new(workers.clone(), driving, index);
         while let Some(runnable) = worker.next() {
             let woken = polls.run(runnable, |completion| workers.complete(completion));
+            if workers.current() != Some(index) {
+                return worker.give_way(woken);
+            }
             if let Some(runnable) = woken {
                 worker.again(runnable);
             }
         }
+    }
+
+    /// Starts a thread that is the worker with this index.
+    fn start_worker(
+        &self,
+        index: usize,
+        driving: &Arc<Driving<Native>>,
+        threads: &Arc<ThreadSet>,
+    ) -> io::Result<()> {
+        let (handle, driving) = (self.clone(), driving.clone());
+        let set = threads.clone();
+        threads.start(format!("reveille-{index}"), move || {
+            handle.work(index, driving, &set);
+        })
     }
 }
 
@@ -478,7 +615,6 @@ impl fmt::Debug for Handle {
 }
 
 /// Configures a [`ThreadPool`].
-#[derive(Debug)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder {
     workers: usize,
@@ -486,6 +622,8 @@ pub struct Builder {
     keep_alive: Duration,
     polls: Polls,
     timers: Option<Timers>,
+    threads: ThreadOptions,
+    on_task_spawn: Option<OnTaskSpawn>,
 }
 
 impl Builder {
@@ -552,7 +690,97 @@ impl Builder {
         over: Duration,
         report: impl Fn(&LongPoll) + Send + Sync + 'static,
     ) -> Self {
-        self.polls = Polls::reported(over, report);
+        self.polls.report(over, report);
+        self
+    }
+
+    /// Measures how long each poll takes, for [`Metrics::poll_times`]. This reads the
+    /// clock twice for each poll.
+    pub fn measure_polls(mut self) -> Self {
+        self.polls.measure();
+        self
+    }
+
+    /// Sets the name of the threads of the pool. By default the name of a worker has its
+    /// index, and the name of a thread for blocking calls says what it is for.
+    pub fn thread_name(mut self, name: impl Into<String>) -> Self {
+        self.threads.name = Some(name.into());
+        self
+    }
+
+    /// Sets the size of the stack of each thread of the pool, in bytes. By default it is
+    /// that of [`std::thread`].
+    pub fn thread_stack_size(mut self, bytes: usize) -> Self {
+        self.threads.stack_size = Some(bytes);
+        self
+    }
+
+    /// Calls a function on each thread of the pool before it does anything else. These
+    /// are the workers and the threads for blocking calls. The pool is not the current
+    /// executor there.
+    ///
+    /// If the function panics, the panic hook reports that, and the thread goes on.
+    ///
+    /// # Examples
+    ///
+    /// The threads are in the context of a runtime of tokio, so that tasks of the pool can
+    /// use `tokio::net`. The example `tokio_net` shows a whole program.
+    ///
+    /// ```
+    /// use std::cell::RefCell;
+    /// use reveille_executor::ThreadPool;
+    ///
+    /// thread_local! {
+    ///     static ENTERED: RefCell<Option<tokio::runtime::EnterGuard<'static>>> =
+    ///         const { RefCell::new(None) };
+    /// }
+    /// let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build()?;
+    /// let tokio: &'static tokio::runtime::Runtime = Box::leak(Box::new(tokio));
+    /// let pool = ThreadPool::builder()
+    ///     .workers(1)
+    ///     .on_thread_start(|| ENTERED.set(Some(tokio.enter())))
+    ///     .on_thread_stop(|| ENTERED.set(None))
+    ///     .build();
+    /// let found = pool.spawn(async { tokio::runtime::Handle::try_current().is_ok() });
+    /// assert!(pool.block_on(found).unwrap());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn on_thread_start(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.threads.on_start = Some(Arc::new(hook));
+        self
+    }
+
+    /// Calls a function on each thread of the pool before it ends, after all its tasks and
+    /// calls. The destructors of its thread-locals run later.
+    ///
+    /// If the function panics, the panic hook reports that, and the thread ends.
+    pub fn on_thread_stop(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.threads.on_stop = Some(Arc::new(hook));
+        self
+    }
+
+    /// Calls a function for each task that is spawned, before the task is created, on the
+    /// thread that spawns it. A panic of the function reaches the caller of `spawn`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    /// use reveille_executor::ThreadPool;
+    ///
+    /// let spawned = Arc::new(AtomicUsize::new(0));
+    /// let pool = ThreadPool::builder()
+    ///     .on_task_spawn({
+    ///         let spawned = spawned.clone();
+    ///         move |_| _ = spawned.fetch_add(1, Ordering::Relaxed)
+    ///     })
+    ///     .build();
+    /// pool.block_on(pool.spawn(async {})).unwrap();
+    /// assert_eq!(spawned.load(Ordering::Relaxed), 1);
+    /// ```
+    pub fn on_task_spawn(mut self, hook: impl Fn(&TaskMeta) + Send + Sync + 'static) -> Self {
+        self.on_task_spawn = Some(Arc::new(hook));
         self
     }
 
@@ -565,7 +793,7 @@ impl Builder {
     #[must_use]
     pub fn build(self) -> ThreadPool {
         let workers = Workers::new(self.workers, workers::find);
-        let threads = ThreadSet::new();
+        let threads = ThreadSet::new(self.threads);
         let blocking = Blocking::new(
             self.max_blocking,
             SystemThreads {
@@ -582,6 +810,8 @@ impl Builder {
             workers,
             blocking,
             timers,
+            polls: self.polls,
+            on_task_spawn: self.on_task_spawn,
         }));
         handle.0.blocking.run_within({
             let handle = handle.clone();
@@ -593,15 +823,23 @@ impl Builder {
             ended: false,
         };
         for index in 0..self.workers {
-            let (handle, polls) = (pool.handle.clone(), self.polls.clone());
-            let driving = driving.clone();
-            let started = pool.threads.start(format!("reveille-{index}"), move || {
-                handle.work(index, driving, &polls);
-            });
+            let started = pool.handle.start_worker(index, &driving, &pool.threads);
             if let Err(error) = started {
                 panic!("the system refused a thread for a worker of the pool: {error}");
             }
         }
         pool
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("workers", &self.workers)
+            .field("max_blocking", &self.max_blocking)
+            .field("keep_alive", &self.keep_alive)
+            .field("polls", &self.polls)
+            .field("threads", &self.threads)
+            .finish_non_exhaustive()
     }
 }

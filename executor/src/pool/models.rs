@@ -42,6 +42,9 @@ trait Checker: BlockingBackend {
     /// Makes the thread a worker.
     fn enter_worker(index: usize);
 
+    /// Makes the thread no worker any more.
+    fn leave_worker();
+
     /// Returns the index of the worker that the thread is.
     fn worker() -> Option<usize>;
 }
@@ -71,6 +74,10 @@ impl Checker for Loom {
 
     fn enter_worker(index: usize) {
         OF_LOOM.with(|it| it.set(Some(index)));
+    }
+
+    fn leave_worker() {
+        OF_LOOM.with(|it| it.set(None));
     }
 
     fn worker() -> Option<usize> {
@@ -104,6 +111,10 @@ impl Checker for Shuttle {
 
     fn enter_worker(index: usize) {
         OF_SHUTTLE.with(|it| it.set(Some(index)));
+    }
+
+    fn leave_worker() {
+        OF_SHUTTLE.with(|it| it.set(None));
     }
 
     fn worker() -> Option<usize> {
@@ -1022,6 +1033,52 @@ fn an_abort_beside_a_call_that_begins_drops_what_it_captured_once<C: Checker>() 
     );
 }
 
+/// The only worker has a task in its queue, and the task that it runs blocks until that
+/// one has ended. Another thread takes its place, as in `block_in_place`. The task that
+/// blocked is woken meanwhile, and is run again by the thread that took the place. Within
+/// three preemptions.
+fn a_worker_that_is_replaced_leaves_no_task_behind<C: Checker>() {
+    let (executions, seen) = explore_within::<C, _>(Some(3), || {
+        C::enter_worker(0);
+        let workers = Workers::<C>::new(1, |_| C::worker());
+        let mut worker = Worker::new(workers.clone(), idle(), 0);
+        let replacing = Arc::new(Mutex::new(None));
+        let outer = spawn(&workers, {
+            let (workers, replacing) = (workers.clone(), replacing.clone());
+            let mut blocked = false;
+            poll_fn(move |cx| {
+                if std::mem::replace(&mut blocked, true) {
+                    return Poll::Ready(());
+                }
+                let inner = spawn(&workers, async {});
+                C::leave_worker();
+                *replacing.lock().unwrap() = Some(C::spawn({
+                    let workers = workers.clone();
+                    move || {
+                        C::enter_worker(0);
+                        work(&workers, idle(), 0);
+                    }
+                }));
+                join(inner).expect("the other thread runs it");
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            })
+        });
+        let runnable = worker.next().expect("it has been spawned");
+        let RunResult::Woken(woken) = runnable.run() else {
+            panic!("the task has woken itself");
+        };
+        worker.give_way(Some(woken));
+        let ended = join(outer).is_ok();
+        workers.close();
+        let replacing = replacing.lock().unwrap().take().expect("the task ran");
+        replacing();
+        ended
+    });
+    assert!(executions > 10);
+    assert_eq!(seen, BTreeSet::from([true]));
+}
+
 /// What a task waits for, with its thread.
 struct Gate<C: Checker>(StateLock<WakerSlot, C>);
 
@@ -1147,6 +1204,7 @@ models!(
     a_call_that_is_refused_a_thread_leaves_no_call_behind,
     an_abort_beside_a_call_that_begins_drops_what_it_captured_once,
     a_spawned_task_is_not_stranded_by_what_spawned_it,
+    a_worker_that_is_replaced_leaves_no_task_behind,
     of_two_tasks_that_are_injected_none_is_left_by_the_worker_that_searches,
     of_two_tasks_that_a_worker_spawns_none_is_left_by_the_worker_that_searches,
 );

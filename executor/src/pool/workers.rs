@@ -46,6 +46,7 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Wake;
 
 use reveille::backend::{BlockingBackend, Park};
@@ -54,7 +55,8 @@ use reveille::raw::{Completion, Owned, Runnable, Schedule};
 
 use super::driver::Driving;
 use crate::context;
-use crate::registry::Registry;
+use crate::dump::{Dump, TaskDump};
+use crate::registry::{BATCH, Registry};
 use crate::task::cancel;
 
 /// The pool has ended.
@@ -83,6 +85,7 @@ pub(crate) struct Workers<B: BlockingBackend> {
     state: StateLock<State<B>, B>,
     queues: Box<[StateLock<Queue<B>, B>]>,
     tasks: StateLock<Registry<B>, B>,
+    counters: Box<[Counters]>,
     /// Returns the index of this thread among the workers of the pool with this token.
     find: fn(usize) -> Option<usize>,
     token: usize,
@@ -104,6 +107,33 @@ struct Queue<B: BlockingBackend> {
     /// The task that the worker woke last. Its data is likely to be in the cache.
     lifo: Option<Runnable<B>>,
     ready: VecDeque<Runnable<B>>,
+}
+
+/// What a worker counts. Only the worker writes it.
+#[derive(Default)]
+pub(super) struct Counters {
+    parks: AtomicU64,
+    steals: AtomicU64,
+}
+
+impl Counters {
+    fn parked(&self) {
+        self.parks.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn stole(&self, tasks: usize) {
+        self.steals.fetch_add(tasks as u64, Ordering::Relaxed);
+    }
+
+    /// Returns how often the worker has parked.
+    pub(super) fn parks(&self) -> u64 {
+        self.parks.load(Ordering::Relaxed)
+    }
+
+    /// Returns how many tasks the worker has stolen.
+    pub(super) fn steals(&self) -> u64 {
+        self.steals.load(Ordering::Relaxed)
+    }
 }
 
 thread_local! {
@@ -144,6 +174,8 @@ pub(crate) struct Worker<B: BlockingBackend> {
     lifo_polls: u32,
     /// It has been unparked, and is counted among those that search.
     searching: Cell<bool>,
+    /// Another thread has taken its place.
+    replaced: bool,
 }
 
 impl<B: BlockingBackend> Workers<B> {
@@ -165,6 +197,7 @@ impl<B: BlockingBackend> Workers<B> {
             state: StateLock::new_in(Bits::EMPTY, state),
             queues: (0..count).map(|_| queue()).collect(),
             tasks: StateLock::new_in(Bits::EMPTY, Registry::default()),
+            counters: (0..count).map(|_| Counters::default()).collect(),
             find,
             token: context::new_token(),
         })
@@ -178,6 +211,56 @@ impl<B: BlockingBackend> Workers<B> {
     pub(crate) fn enter(&self, index: usize) -> OnWorker {
         WORKER.set(Some((self.token, index)));
         OnWorker(())
+    }
+
+    /// Makes this thread no worker any more, because another thread takes its place.
+    pub(crate) fn leave(&self) {
+        WORKER.set(None);
+    }
+
+    /// Returns the number of workers.
+    pub(crate) fn count(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// Returns what a worker counts.
+    pub(super) fn counters(&self, index: usize) -> &Counters {
+        &self.counters[index]
+    }
+
+    /// Returns the number of tasks that have not ended.
+    pub(crate) fn live_tasks(&self) -> usize {
+        self.tasks.with(|section| section.state.len())
+    }
+
+    /// Returns the number of idle workers.
+    pub(crate) fn idle(&self) -> usize {
+        self.state.with(|section| section.state.idle.len())
+    }
+
+    /// Returns the length of the inject queue.
+    pub(crate) fn injected(&self) -> usize {
+        self.state.with(|section| section.state.inject_queue.len())
+    }
+
+    /// Returns the length of the queue of a worker, its lifo slot included.
+    pub(crate) fn queued(&self, index: usize) -> usize {
+        self.queues[index].with(|section| {
+            let Queue { lifo, ready } = section.state;
+            ready.len() + usize::from(lifo.is_some())
+        })
+    }
+
+    /// Describes what each task does.
+    pub(crate) fn dump(&self) -> Dump {
+        let (mut tasks, mut next) = (Vec::<TaskDump>::new(), Some(0));
+        while let Some(from) = next {
+            tasks.reserve(BATCH);
+            next = self
+                .tasks
+                .with(|section| section.state.dump(from, &mut tasks));
+        }
+        Dump::new(tasks)
     }
 
     /// Returns the index of the worker that calls this.
@@ -399,12 +482,22 @@ impl<B: BlockingBackend> Worker<B> {
             ticks: 0,
             lifo_polls: 0,
             searching: Cell::new(false),
+            replaced: false,
         }
     }
 
     /// Appends a task that was woken while it ran.
     pub(crate) fn again(&self, runnable: Runnable<B>) {
         self.workers.push(self.index, [runnable], 1);
+    }
+
+    /// Ends on this thread, because another has taken its place. `woken` is the task that
+    /// it ran last, if that was woken meanwhile.
+    pub(crate) fn give_way(mut self, woken: Option<Runnable<B>>) {
+        self.replaced = true;
+        if let Some(runnable) = woken {
+            self.workers.inject(runnable);
+        }
     }
 
     /// Returns the next task to run. Sleeps while there is none. Returns `None` at the
@@ -514,6 +607,9 @@ impl<B: BlockingBackend> Worker<B> {
                 }
                 stolen
             });
+            if !stolen.is_empty() {
+                self.workers.counters[self.index].stole(stolen.len());
+            }
             let next = stolen.pop_front();
             if !stolen.is_empty() {
                 self.workers.push(self.index, stolen, 0);
@@ -564,6 +660,7 @@ impl<B: BlockingBackend> Worker<B> {
         if !found && drives {
             left = self.drive();
         } else if !found {
+            self.workers.counters[self.index].parked();
             self.park.park();
         }
         self.leave(left);
@@ -584,6 +681,7 @@ impl<B: BlockingBackend> Worker<B> {
                 });
                 return next.is_some();
             }
+            self.workers.counters[self.index].parked();
             self.driving.drive.park(&self.park, next);
             let drives = state.with(|section| {
                 let drives = section.state.is_driven_by(self.index);
@@ -628,6 +726,9 @@ impl<B: BlockingBackend> Worker<B> {
 /// runnable left in it would keep itself alive.
 impl<B: BlockingBackend> Drop for Worker<B> {
     fn drop(&mut self) {
+        if self.replaced {
+            return;
+        }
         while let Some(task) = self.workers.tasks.with(|section| section.state.pop()) {
             cancel(&task);
         }

@@ -23,8 +23,6 @@
 //! - [`unconstrained`], [`coop::cooperative`], [`LocalKey::scope`] and the futures of a
 //!   [`JoinSet`] have no named type: there is no `Unconstrained`, `Coop` or
 //!   `TaskLocalFuture`. Write `impl Future`, or box them.
-//! - There is no `block_in_place`, because a worker that blocks is not replaced. Use
-//!   [`spawn_blocking`] for such a call.
 //! - There is no `LocalSet`. A [`LocalExecutor`](crate::LocalExecutor) takes its place:
 //!   it runs tasks that are not `Send` on one thread, and has [`spawn_local`],
 //!   [`block_on`](crate::LocalExecutor::block_on) and
@@ -53,6 +51,7 @@ mod hosted;
 mod id;
 mod join_set;
 mod local_key;
+mod meta;
 mod spawn;
 mod yield_now;
 
@@ -62,7 +61,8 @@ pub use self::handle::{AbortHandle, JoinHandle};
 pub use self::id::{Id, id, try_id};
 pub use self::join_set::JoinSet;
 pub use self::local_key::{AccessError, LocalKey};
-pub use self::spawn::{spawn, spawn_blocking, spawn_local};
+pub use self::meta::TaskMeta;
+pub use self::spawn::{block_in_place, spawn, spawn_blocking, spawn_local};
 pub use self::yield_now::{YieldNow, yield_now};
 
 pub(crate) use self::hosted::joinable;

@@ -398,6 +398,11 @@ fn tasks() -> Vec<Row> {
         [] pool::ThreadPool, tokio tr::Runtime => everything;
         [] pool::Handle, tokio tr::Handle => everything;
         [] pool::Builder => a_builder;
+        [] pool::Metrics => everything;
+        [] reveille_executor::PollTimes => everything;
+        [] reveille_executor::dump::Dump => everything;
+        [] reveille_executor::dump::TaskDump => everything;
+        [] task::TaskMeta => everything;
         // Executors of one thread, with tasks that are not `Send`.
         [] reveille_executor::local::LocalExecutor, tokio t::LocalSet => of_its_thread;
         [] local::Builder => a_builder;
@@ -467,6 +472,8 @@ fn below() -> Vec<Row> {
         [] raw::Abort => everything;
         [] raw::Aborted<'static> => everything;
         [] raw::RunResult => everything;
+        [] raw::Activity => everything;
+        [] raw::Wait => everything;
 
         // Backends are only names. Their locks hold a state as a `StateLock` does, or
         // leave its bounds to the `StateLock`.

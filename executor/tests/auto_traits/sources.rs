@@ -42,10 +42,13 @@ const EXCEPT: [(&str, &str); 9] = [
 ];
 
 /// The types that a private module declares and a public one exports.
-const EXPORTED: [(&str, &str); 1] = [(
-    "reveille::CallerLocation",
-    "reveille::protocol::CallerLocation",
-)];
+const EXPORTED: [(&str, &str); 2] = [
+    (
+        "reveille::CallerLocation",
+        "reveille::protocol::CallerLocation",
+    ),
+    ("reveille::Wait", "reveille::raw::Wait"),
+];
 
 /// Returns the public types of both crates: the crate, the public module under its root,
 /// and the name.

@@ -37,7 +37,7 @@ use core::fmt;
 use core::ops::{Index, IndexMut};
 
 use super::wake::{WakeList, WakerSlot};
-use crate::location::CallerLocation;
+use crate::location::{self, CallerLocation};
 use crate::slab::{NONE, Slab, Slot};
 
 /// A waiter: its index in the slab.
@@ -344,7 +344,9 @@ impl<D: Copy> Waiters<D> {
 
     /// Returns the slot of the waiter's waker.
     pub fn waker(&mut self, waiter: &Waiter) -> &mut WakerSlot {
-        &mut self.entry(waiter.0).waker
+        let entry = self.entry(waiter.0);
+        location::note_call(entry.location);
+        &mut entry.waker
     }
 
     /// Removes a waiter and returns its data. Its waker is dropped after the section.

@@ -18,6 +18,8 @@ use core::fmt;
 use core::mem::MaybeUninit;
 use core::task::Waker;
 
+use crate::location;
+
 /// A slot for one waker, under a lock.
 ///
 /// It is filled by [`Registration::register`] and emptied into a [`WakeList`].
@@ -89,6 +91,7 @@ impl<'a> Registration<'a> {
     /// returns, if a clone of the waker turns out to be needed.
     #[inline]
     pub fn register(self, slot: &mut WakerSlot) -> Registered {
+        location::note_registered();
         if slot.0.as_ref().is_some_and(|it| it.will_wake(self.waker)) {
             return Registered { needs_clone: false };
         }

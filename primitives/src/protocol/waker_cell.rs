@@ -24,6 +24,7 @@ use core::task::{Context, Poll, Waker};
 
 use super::{Bits, StateLock};
 use crate::backend::{Backend, SharedCell};
+use crate::location;
 
 /// A cell for the waker of one waiter, beside the lock whose bits it waits for.
 /// Dropping the cell does not drop a waker.
@@ -74,6 +75,7 @@ impl<B: Backend> WakerCell<B> {
                 unsafe { &*cell.cast::<Waker>() }.will_wake(cx.waker())
             })
         {
+            location::note_registered();
             return Poll::Pending;
         }
         // The new waker is cloned first. If that panics, the old waker is still
@@ -95,7 +97,10 @@ impl<B: Backend> WakerCell<B> {
             unsafe { cell.write(MaybeUninit::new(waker)) }
         });
         match lock.update(|bits| (!bits.intersects(decided)).then(|| bits | waits)) {
-            Ok(_) => Poll::Pending,
+            Ok(_) => {
+                location::note_registered();
+                Poll::Pending
+            }
             Err(bits) => {
                 // SAFETY: the waker was written above, and `waits` is still clear.
                 drop_unneeded(unsafe { self.take() });

@@ -41,9 +41,10 @@ pub use self::permits::describe_permits;
 pub(crate) use self::permits::{AcquireState, Beside, Permits, Queue, Refused, Request};
 #[cfg(feature = "std")]
 pub use self::task::{
-    Abort, Aborted, Completion, Failure, Join, Metadata, Name, Outcome, Owned, RunResult, Runnable,
-    Schedule, local_task, task,
+    Abort, Aborted, Activity, Completion, Failure, Join, Metadata, Name, Outcome, Owned, RunResult,
+    Runnable, Schedule, local_task, task,
 };
 pub use self::timeout::Timeout;
 pub use self::until::RunUntilCancelled;
 pub use self::witness::Witness;
+pub use crate::location::Wait;

@@ -56,6 +56,7 @@ use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::thread_local;
 
 use crate::backend::{Backend, Cell, DefaultBackend, SharedBackend};
+use crate::location::{self, Wait};
 use crate::protocol::waker_cell::WakerCell;
 use crate::protocol::{Bits, StateLock};
 
@@ -193,6 +194,9 @@ struct Header<B: Backend> {
     key: AtomicU32,
     /// The only thread that may access the future, or zero.
     thread: u32,
+    /// What the last poll waits for.
+    #[cfg(feature = "caller-locations")]
+    wait: std::sync::Mutex<Option<Wait>>,
 }
 
 #[repr(C)]
@@ -290,6 +294,19 @@ impl<T, B: Backend> Unpin for Join<T, B> {}
 impl<T, B: Backend> UnwindSafe for Join<T, B> {}
 impl<T, B: Backend> RefUnwindSafe for Join<T, B> {}
 
+/// What a task does at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// It waits for a wake.
+    Waits,
+    /// It is to be run.
+    Scheduled,
+    /// It is being polled.
+    Runs,
+    /// It has an outcome.
+    Completed,
+}
+
 /// What a run of a task ended with.
 #[derive(Debug)]
 #[must_use = "a task that was woken during its poll has to be run again"]
@@ -379,6 +396,8 @@ where
                 location: metadata.location,
                 key: AtomicU32::new(0),
                 thread,
+                #[cfg(feature = "caller-locations")]
+                wait: std::sync::Mutex::default(),
             },
             scheduler,
             name: metadata.name,
@@ -731,6 +750,10 @@ impl<B: Backend> Running<'_, B> {
     /// Returns the value back if the future has to be dropped.
     #[inline]
     fn suspend(self) -> Result<Bits, Self> {
+        #[cfg(feature = "caller-locations")]
+        if let Ok(mut wait) = self.0.header().wait.lock() {
+            *wait = location::take_note();
+        }
         let suspended = self.0.header().lock.update(|bits| {
             if bits.contains(CANCELLED) {
                 None
@@ -904,6 +927,9 @@ impl<B: SharedBackend> Runnable<B> {
             running.step(Step::Cancel);
         } else {
             let waker = TaskWaker::lent(&self.0);
+            // A note of an earlier poll on this thread is not of this task.
+            #[cfg(feature = "caller-locations")]
+            location::take_note();
             if !running.step(Step::Poll(&mut Context::from_waker(&waker))) {
                 match running.suspend() {
                     Ok(before) if before.contains(SCHEDULED) => return RunResult::Woken(self),
@@ -996,6 +1022,31 @@ impl<B: Backend> Owned<B> {
         self.0.cancel() != Cancel::Runs
     }
 
+    /// Returns what the task does at the moment.
+    #[must_use]
+    pub fn activity(&self) -> Activity {
+        let bits = self.0.header().lock.load();
+        if bits.contains(COMPLETED) {
+            Activity::Completed
+        } else if bits.contains(RUNNING) {
+            Activity::Runs
+        } else if bits.contains(SCHEDULED) {
+            Activity::Scheduled
+        } else {
+            Activity::Waits
+        }
+    }
+
+    /// Returns what the last poll of the task waits for, if that was noted. Notes are
+    /// taken with the features `locations` and `model`.
+    #[must_use]
+    pub fn wait(&self) -> Option<Wait> {
+        #[cfg(feature = "caller-locations")]
+        return self.0.header().wait.lock().ok().and_then(|wait| *wait);
+        #[cfg(not(feature = "caller-locations"))]
+        None
+    }
+
     /// Gives the task a number, with which its executor finds this reference. It is
     /// called before the first run.
     pub fn set_key(&self, key: u32) {
@@ -1030,6 +1081,7 @@ impl<T, B: Backend> Join<T, B> {
                     .wait(&header.lock, JOIN_WAITS, COMPLETED, bits, cx)
             };
             if waited.is_pending() {
+                location::note(Wait::Task(header.id));
                 return Poll::Pending;
             }
         }

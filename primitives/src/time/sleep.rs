@@ -30,6 +30,7 @@ use super::timers::WAITING;
 use super::wheel::Timer;
 use super::{Instant, Timers};
 use crate::backend::{Backend, DefaultBackend};
+use crate::location;
 use crate::protocol::WakerSlot;
 
 /// The first poll of a sleep that is created with this much to go does not read the clock
@@ -293,6 +294,9 @@ impl<B: Backend> Sleep<B> {
         });
         if notify {
             timers.notify_drivers(deadline);
+        }
+        if poll.is_pending() {
+            location::note(location::Wait::Deadline);
         }
         poll
     }
