@@ -7,8 +7,8 @@ mod support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicPtr, AtomicUsize};
 
 use loom::thread;
 use reveille::backend::{
@@ -236,15 +236,13 @@ impl Model for LastUserFrees {
         Lock<A>: Send + Sync,
     {
         /// A lock that both threads own.
-        struct Owned<A: Atomics>(*mut Lock<A>);
-        #[allow(unsafe_code, reason = "the pointer is what is to be explored")]
-        // SAFETY: the lock may be shared, and its last user frees it.
-        unsafe impl<A: Atomics> Send for Owned<A> where Lock<A>: Send + Sync {}
+        type Owned<A> = AtomicPtr<Lock<A>>;
 
-        fn leave<A: Atomics>(owned: &Owned<A>, by_state: bool) {
-            #[allow(unsafe_code, reason = "as above")]
+        fn leave<A: Atomics>(owned: Owned<A>, by_state: bool) {
+            let owned = owned.into_inner();
+            #[allow(unsafe_code, reason = "the pointer is what is to be explored")]
             // SAFETY: the last user frees it below, and this user has not left.
-            let lock = unsafe { &*owned.0 };
+            let lock = unsafe { &*owned };
             let left = if by_state {
                 lock.with(|bits, state| {
                     *state += 1;
@@ -260,7 +258,7 @@ impl Model for LastUserFrees {
             if left == 1 {
                 #[allow(unsafe_code, reason = "as above")]
                 // SAFETY: the other thread has left, so this is the only user.
-                let mut lock = unsafe { Box::from_raw(owned.0) };
+                let mut lock = unsafe { Box::from_raw(owned) };
                 // Loom reports any access that does not happen before this.
                 assert_eq!(lock.get_mut(|bits, _| bits.get()), 2);
             }
@@ -268,13 +266,9 @@ impl Model for LastUserFrees {
 
         let (first, second) = [(true, true), (true, false), (false, false)][variant];
         let lock = Box::into_raw(Box::new(Lock::<A>::new(Bits::EMPTY, 0)));
-        let (one, other) = (Owned(lock), Owned(lock));
-        let thread = thread::spawn(move || {
-            // It captures the whole value, and not its field, which is not `Send`.
-            let one = one;
-            leave(&one, first);
-        });
-        leave(&other, second);
+        let (one, other) = (Owned::new(lock), Owned::new(lock));
+        let thread = thread::spawn(move || leave(one, first));
+        leave(other, second);
         thread.join().expect("loom fails the model before");
     }
 }

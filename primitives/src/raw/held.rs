@@ -94,8 +94,7 @@ impl<T: ?Sized, B: Backend> Guarded<T, B> {
     /// Returns a pointer to the value.
     #[inline]
     pub(super) fn value(&self) -> NonNull<T> {
-        // SAFETY: the pointer of a cell is not null.
-        unsafe { NonNull::new_unchecked(self.value.get()) }
+        NonNull::new(self.value.get()).expect("the pointer of a cell is not null")
     }
 
     /// Returns the number of waiters, and the number of waits that have been granted

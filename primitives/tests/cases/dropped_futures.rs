@@ -288,6 +288,51 @@ fn the_table_of_dropped_futures_has_every_future_of_the_crate() {
     assert_eq!(found, named);
 }
 
+/// The modules with futures that have no row in the table of waits, each with the reason.
+const NO_ROW: [(&str, &str); 5] = [
+    (
+        "broadcast",
+        "several receivers wait for each value: tests/broadcast.rs",
+    ),
+    (
+        "cancellation_token",
+        "nothing is passed on: tests/cancellation_token.rs",
+    ),
+    ("condvar", "its waits are those of `Notify` and `Mutex`"),
+    ("raw", "`Timeout` is in the rows of `time`"),
+    (
+        "watch",
+        "several receivers wait for each version: tests/watch.rs",
+    ),
+];
+
+#[test]
+fn every_module_with_a_future_has_a_row_in_the_table_of_waits() {
+    let rows = crate::table::table();
+    let modules: BTreeSet<_> = FUTURES
+        .iter()
+        .filter_map(|(name, _)| Some(name.split_once("::")?.0))
+        .collect();
+    for module in modules {
+        // `set_once` has the rows of `SetOnce`, and `mpsc` those of `mpsc::Receiver`.
+        let bare = module.replace('_', "");
+        let found = rows.iter().any(|row| {
+            let name = row.name.split([':', ' ']).next().unwrap_or_default();
+            name.to_lowercase() == bare
+        });
+        let excused = NO_ROW.iter().any(|&(excused, _)| excused == module);
+        assert!(
+            !(found && excused),
+            "{module} has a row, and needs no excuse"
+        );
+        assert!(
+            found || excused,
+            "{module} has a future, and no row in tests/cases/table.rs: add one for each \
+             backend, or say in `NO_ROW` why there is none"
+        );
+    }
+}
+
 /// Finds the futures that a file, or the files of a folder, implement or make by
 /// `guard_future!`.
 fn futures_in(path: &Path, module: &str, found: &mut BTreeSet<String>) {

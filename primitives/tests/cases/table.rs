@@ -235,7 +235,7 @@ fn receiving<C: Channel>() -> Row {
     }
 
     Row {
-        name: format!("Receiver in {}", C::name()),
+        name: format!("oneshot::Receiver in {}", C::name()),
         scene: || {
             let (tx, rx) = C::open();
             Scene::new(Receives(rx), Sends(Some(tx)))
@@ -272,7 +272,7 @@ fn closing<C: Channel>() -> Row {
     }
 
     Row {
-        name: format!("Sender::poll_closed in {}", C::name()),
+        name: format!("oneshot::Sender::poll_closed in {}", C::name()),
         scene: || {
             let (tx, rx) = C::open();
             Scene::new(Waits(tx), Closes(rx))
@@ -691,7 +691,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// `Sleep`.
 fn sleeping<B: Backend>() -> Row {
     Row {
-        name: format!("Sleep over {}", std::any::type_name::<B>()),
+        name: format!("time::Sleep over {}", std::any::type_name::<B>()),
         scene: || timed::<B, _>(|timers| Ends(timers.sleep(SECOND))),
         left: None,
         refuses: false,
@@ -701,7 +701,7 @@ fn sleeping<B: Backend>() -> Row {
 /// `Timeout`, around a future that never ends.
 fn timing_out<B: Backend>() -> Row {
     Row {
-        name: format!("Timeout over {}", std::any::type_name::<B>()),
+        name: format!("time::Timeout over {}", std::any::type_name::<B>()),
         scene: || {
             timed::<B, _>(|timers| Ends(timers.timeout(SECOND, std::future::pending::<()>())))
         },
@@ -721,7 +721,10 @@ fn ticking<B: Backend>() -> Row {
     }
 
     Row {
-        name: format!("Interval::poll_tick over {}", std::any::type_name::<B>()),
+        name: format!(
+            "time::Interval::poll_tick over {}",
+            std::any::type_name::<B>()
+        ),
         scene: || timed::<B, _>(|timers| Ticks(timers.interval_at(timers.now() + SECOND, SECOND))),
         left: None,
         refuses: false,
@@ -744,7 +747,7 @@ fn expiring<B: Backend>() -> Row {
 
     Row {
         name: format!(
-            "DelayQueue::poll_expired over {}",
+            "time::DelayQueue::poll_expired over {}",
             std::any::type_name::<B>()
         ),
         scene: || {
