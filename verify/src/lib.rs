@@ -369,6 +369,11 @@
 //! search. [`Verdict::Sampled`]: programs and schedules were drawn. A run without an
 //! execution does not hold. [`verdicts`] describes what a verdict says, and what it
 //! does not say.
+//!
+//! # What it has found
+//!
+//! [`audit`] is a table of public crates and their primitives, with each finding, its
+//! smallest program, and the command that runs it again.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -420,6 +425,9 @@ pub use subject::{GenericSubject, Started, Subject};
 
 #[doc = include_str!("verdicts.md")]
 pub mod verdicts {}
+
+#[doc = include_str!("audit.md")]
+pub mod audit {}
 
 /// The examples of the README, which are tests.
 #[cfg(doctest)]

@@ -5,7 +5,9 @@ mod request;
 mod results;
 mod terminal;
 
+use std::ffi::OsString;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
@@ -25,7 +27,35 @@ use crate::run::token::Token;
 /// Runs `cargo verify`, by the command line of the process.
 #[must_use]
 pub fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == "audit") {
+        return audit(arguments);
+    }
     registry::reveille().main()
+}
+
+/// Runs the audit of public crates. It is a workspace of its own, so that only the audit
+/// compiles these crates.
+fn audit(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../audit/Cargo.toml");
+    if !manifest.exists() {
+        eprintln!(
+            "error: the audit needs the repository: there is no {}",
+            manifest.display()
+        );
+        return ExitCode::from(2);
+    }
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["run", "--quiet", "--release", "--manifest-path"]);
+    let status = cargo.arg(manifest).arg("--").args(arguments).status();
+    match status.map(|status| status.code()) {
+        Ok(Some(code)) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
+        Ok(None) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("error: cannot start cargo: {error}");
+            ExitCode::from(2)
+        }
+    }
 }
 
 impl Suite {

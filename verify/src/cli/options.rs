@@ -16,6 +16,8 @@ use crate::run::Shard;
 /// specimens, which are primitives broken on purpose that must be caught. The exit
 /// status is 0 if every subject holds and every specimen is as expected, 1 if not,
 /// and 2 if the command is not valid.
+///
+/// `cargo verify audit` runs the primitives of public crates, in the repository only.
 #[derive(Debug, Parser)]
 #[command(disable_version_flag = true)]
 pub(super) struct Cli {
