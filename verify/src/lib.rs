@@ -294,11 +294,35 @@
 //!   be independent, unless [`Model::every_order`] is set, which costs much more.
 //! - Memory orderings, and threads that the model does not run: those of a `ThreadPool`,
 //!   or of `std::thread::spawn`.
-//! - What an earlier execution has left in a static. The model detects it only if a
-//!   later execution then takes other steps.
+//! - What an earlier execution has left in a static that is no primitive. The model
+//!   detects it only if a later execution then takes other steps.
 //!
-//! A task that blocks its thread, by a real sleep or a lock that another task holds
-//! across an `await`, blocks the model, which names it after five seconds.
+//! What a model refuses:
+//!
+//! - A primitive that an earlier execution has changed, such as one in a static or one
+//!   that was created outside of the closure. Each execution must begin in the same
+//!   state.
+//! - A task that blocks its thread: by a `std::sync::Mutex` that another task holds
+//!   across an `await`, by a real sleep, or by a loop that waits for another task. All
+//!   tasks run on one thread, so the test fails after some seconds. The message names
+//!   the task and its last event. The thread is left as it is, because code that does
+//!   not return cannot be unwound.
+//!
+//! A model that runs long uses several cores if executions are [drawn](Model::sampled),
+//! if [preemptions are bounded](Model::preemptions), in
+//! [every order](Model::every_order), and for tasks that are dropped at different
+//! suspensions. The counts and the failure are the same on any number of cores. The
+//! search for one execution of each class runs on one core, because a branch of it
+//! depends on what the branches before it have found.
+//!
+//! loom explores memory orderings, and cannot run a model: its atomics and locks are
+//! other types, and those of code under test are the ones of production. Three ways
+//! remain. Write the code generic over a [`Backend`](reveille::backend::Backend) and run
+//! it in `loom::model` over [`Loom`](reveille::backend::Loom). Compile it with
+//! `RUSTFLAGS="--cfg loom"`, which makes that backend the default, so the types of an
+//! unchanged program are those of loom. Or rely on `cargo verify state-lock`, which
+//! explores the lock of production over loom's atomics once, against the contract on
+//! which every model stands.
 //!
 //! Executions take ten times as long if the checker itself is not optimised. Say so in
 //! `Cargo.toml`, and the code under test remains as it is:
@@ -411,7 +435,8 @@ mod tests;
 pub use check::{check, check_foreign, explore, explore_foreign, replay, replay_foreign};
 pub use model::handle::{Handle, JoinHandle, Sometimes};
 pub use model::report::{Failure, Kind, ModelReport};
-pub use model::{Model, explore_model, model, replay_model};
+pub use model::set_up::Model;
+pub use model::{explore_model, model, replay_model};
 pub use registry::Suite;
 pub use report::{Counterexample, Report};
 pub use subject::closures::{ClosureSpec, Closures, Number, Text, subject};

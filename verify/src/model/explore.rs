@@ -23,9 +23,9 @@ use crate::engine::quiet;
 use crate::engine::search::{Search, Wakers};
 use crate::model::handle::Sometimes;
 use crate::model::report::{Failure, Kind, ModelReport, token};
+use crate::model::set_up::{Config, Model};
 use crate::model::stall::{Progress, Track, lock};
 use crate::model::world::{self, Ended, Memory, SearchOf, world};
-use crate::model::{Config, Model};
 use crate::subject::verdict::Verdict;
 
 /// The closure of a model.
@@ -34,9 +34,8 @@ pub(crate) type SetUp = dyn Fn(&Model) + Send + Sync;
 /// How many executions of a model are run by default.
 const MOST_EXECUTIONS: u64 = 1_000_000;
 
-/// How many executions are run in the search for the same failure with fewer
-/// preemptions.
-const MOST_SHRINKING: u64 = 20_000;
+/// How many steps are run in the search for the same failure with fewer preemptions.
+const MOST_SHRINKING: usize = 1_000_000;
 
 /// How a search is divided.
 #[derive(Clone, Copy, Debug)]
@@ -227,12 +226,12 @@ impl<'a> Runner<'a> {
         plan: &[usize],
         kind: Kind,
         preemptions: usize,
-        left: &mut u64,
+        left: &mut usize,
     ) -> Option<Vec<u8>> {
         let mut search = Search::every(Some(preemptions));
         while *left > 0 && search.begin() {
-            *left -= 1;
             let (ended, used) = self.run(plan, false, |_| SearchOf::Search(search));
+            *left = left.saturating_sub(ended.choices.len() + 1);
             if ended.failure.is_some_and(|failure| failure.kind == kind) {
                 return Some(ended.choices);
             }

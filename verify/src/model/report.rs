@@ -21,7 +21,7 @@ pub enum Kind {
     NeverWoken,
     /// A task or a thread has panicked.
     Panic,
-    /// A check of [`at_end`](super::Model::at_end) failed.
+    /// A check of [`at_end`](crate::Model::at_end) failed.
     AtEnd,
     /// A waker is still held after everything was dropped.
     Leak,
@@ -34,7 +34,7 @@ pub enum Kind {
     LeftOver,
     /// The same order of steps gave different results.
     NonDeterminism,
-    /// A mark of [`sometimes`](super::Model::sometimes) was never reached.
+    /// A mark of [`sometimes`](crate::Model::sometimes) was never reached.
     NeverReached,
     /// The verdict is not `complete`, although the model expects it.
     Incomplete,
@@ -73,6 +73,9 @@ pub struct Failure {
     pub(crate) trace: Vec<Event>,
 }
 
+/// How many events a table shows of the beginning, and of the end.
+const SHOWN: usize = 100;
+
 impl Failure {
     pub(crate) const fn new(kind: Kind, sentence: String) -> Self {
         Self {
@@ -85,7 +88,7 @@ impl Failure {
     }
 
     /// Returns the execution as a table with a column for each task and a row for each
-    /// event.
+    /// event. Of more than 200 events, the table shows the first and the last 100.
     #[must_use]
     pub fn table(&self) -> String {
         // A process that does nothing has no column.
@@ -98,7 +101,14 @@ impl Failure {
         let mut header = vec![String::new()];
         header.extend(columns.iter().map(|&number| self.names[number].clone()));
         table.set_header(header);
+        let last = self.trace.len().saturating_sub(SHOWN);
         for (number, event) in self.trace.iter().enumerate() {
+            if (SHOWN..last).contains(&number) {
+                if number == SHOWN {
+                    table.add_row(["…"]);
+                }
+                continue;
+            }
             let mut row = vec![String::new(); columns.len() + 1];
             row[0] = (number + 1).to_string();
             let column = columns.iter().position(|&c| Some(c) == event.process);

@@ -1087,8 +1087,13 @@ impl World {
                 ));
                 continue;
             }
+            // One reference is the task's own.
+            let forgotten = process.waiting == Some(0) && process.waker.strong_count() <= 1;
+            dropped |= forgotten;
+            let waker = "  its waker is registered nowhere: it was dropped uncalled";
             let Some((lock, place)) = process.last else {
                 lines.push(format!("{name} waits, and has touched nothing"));
+                lines.extend(forgotten.then(|| waker.to_owned()));
                 continue;
             };
             let at = place.map_or_else(String::new, |place| format!(", asked for at {place}"));
@@ -1111,10 +1116,8 @@ impl World {
                     holder.name
                 ));
             }
-            // One reference is the task's own.
-            if process.waiting == Some(0) && process.waker.strong_count() <= 1 {
-                dropped = true;
-                lines.push("  its waker is registered nowhere: it was dropped uncalled".to_owned());
+            if forgotten {
+                lines.push(waker.to_owned());
             } else if holders.is_empty() {
                 lines.push("  nothing holds it, and nothing is left to wake it".to_owned());
             }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use reveille::OnceCell;
 use reveille::time::{Duration, sleep};
-use reveille_verify::Kind;
+use reveille_verify::{Kind, Model};
 
 use crate::{fails, holds};
 
@@ -36,31 +36,23 @@ impl Cache {
     }
 }
 
+fn scene<F: Future<Output = u32> + 'static>(m: &Model, get: fn(Arc<Cache>) -> F) {
+    let cache = Arc::new(Cache::default());
+    let (first, second) = (get(cache.clone()), get(cache));
+    m.spawn_cancellable("first", async move { assert_eq!(first.await, 7) });
+    m.spawn("second", async move { assert_eq!(second.await, 7) });
+}
+
 #[test]
 fn what_a_dropped_caller_was_filling_stays_empty() {
     let failure = fails(Kind::LostWakeUp, |m| {
-        let cache = Arc::new(Cache::default());
-        let first = cache.clone();
-        m.spawn_cancellable("first", async move {
-            let _ = first.get().await;
-        });
-        m.spawn("second", async move { assert_eq!(cache.get().await, 7) });
+        scene(m, |cache| async move { cache.get().await });
     });
-    assert!(failure.sentence.contains("first (dropped)"), "{failure}");
+    assert!(failure.sentence.contains("first (dropped)"));
 }
 
 #[test]
 fn a_once_cell_is_filled_by_the_next() {
-    let report = holds(|m| {
-        let cache = Arc::new(Cache::default());
-        let first = cache.clone();
-        m.spawn_cancellable("first", async move {
-            let _ = first.get_safely().await;
-        });
-        m.spawn(
-            "second",
-            async move { assert_eq!(cache.get_safely().await, 7) },
-        );
-    });
+    let report = holds(|m| scene(m, |cache| async move { cache.get_safely().await }));
     assert!(report.cancelled > 0);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use reveille::{Mutex, Notify};
-use reveille_verify::{Kind, Model};
+use reveille_verify::Kind;
 
 use crate::{fails, holds};
 
@@ -19,7 +19,7 @@ impl Gate {
         self.opened.notify_waiters();
     }
 
-    /// Misses an opening between the check and the wait.
+    /// Misses an opening after the check.
     async fn pass(self: Arc<Self>) {
         while !*self.open.lock().await {
             self.opened.notified().await;
@@ -40,27 +40,20 @@ impl Gate {
 
 #[test]
 fn a_wait_that_begins_after_the_look_is_never_ended() {
-    let failure = fails(Kind::LostWakeUp, |m: &Model| {
+    let failure = fails(Kind::LostWakeUp, |m| {
         let gate = Arc::new(Gate::default());
         m.name(&gate.opened, "opened");
         m.spawn("guest", gate.clone().pass());
         m.spawn("porter", gate.open());
     });
-    assert!(
-        failure.sentence.contains("guest waits for `opened`"),
-        "{failure}"
-    );
+    assert!(failure.sentence.contains("for `opened`"), "{failure}");
 }
 
 #[test]
 fn one_that_begins_before_it_is() {
     holds(|m| {
         let gate = Arc::new(Gate::default());
-        let waits = m.sometimes("the guest comes first");
         m.spawn("guest", gate.clone().pass_for_sure());
-        m.spawn("other guest", async move {
-            waits.reached();
-        });
         m.spawn("porter", gate.open());
     });
 }
