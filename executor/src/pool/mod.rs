@@ -17,7 +17,7 @@ mod metrics;
 mod models;
 mod workers;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -210,7 +210,7 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.handle.spawn_as(Arc::<str>::from(name), future)
+        self.handle.spawn_named(name, future)
     }
 
     /// Runs a function that may block. See [`Handle::spawn_blocking`].
@@ -356,6 +356,16 @@ impl Handle {
         F::Output: Send + 'static,
     {
         self.spawn_as((), future)
+    }
+
+    /// Spawns a task with a name.
+    #[track_caller]
+    pub fn spawn_named<F>(&self, name: &str, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.spawn_as(Arc::<str>::from(name), future)
     }
 
     #[track_caller]
@@ -529,14 +539,21 @@ impl Handle {
         let _on_worker = workers.enter(index);
         let _entered = self.enter();
         let _timers = timers.enter();
+        // Cheaper to look at than whether the thread is still a worker.
+        let replaced = Rc::new(Cell::new(false));
         let _replaceable = Replaceable::by({
             let (handle, driving, threads) = (self.clone(), driving.clone(), threads.clone());
-            move || handle.start_worker(index, &driving, &threads)
+            let replaced = replaced.clone();
+            move || {
+                handle.start_worker(index, &driving, &threads)?;
+                replaced.set(true);
+                Ok(())
+            }
         });
         let mut worker = Worker::new(workers.clone(), driving, index);
         while let Some(runnable) = worker.next() {
             let woken = polls.run(runnable, |completion| workers.complete(completion));
-            if workers.current() != Some(index) {
+            if replaced.get() {
                 return worker.give_way(woken);
             }
             if let Some(runnable) = woken {

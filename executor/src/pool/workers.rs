@@ -281,7 +281,7 @@ impl<B: BlockingBackend> Workers<B> {
         match self.current() {
             // Not into the lifo slot: the task that spawns may block its worker, and no
             // other worker is unparked for the slot.
-            Some(index) => self.push(index, [runnable], 0),
+            Some(index) => self.push_one(index, runnable, 0),
             None => self.inject(runnable),
         }
         Ok(())
@@ -308,7 +308,9 @@ impl<B: BlockingBackend> Workers<B> {
             section.bits.insert(FULL);
             let displaced = section.state.lifo.replace(runnable);
             let any = displaced.is_some();
-            section.state.ready.extend(displaced);
+            if let Some(displaced) = displaced {
+                section.state.ready.push_back(displaced);
+            }
             any
         });
         if displaced {
@@ -316,22 +318,26 @@ impl<B: BlockingBackend> Workers<B> {
         }
     }
 
-    /// Appends tasks to the queue of the caller. If more than `comes_to` are there,
+    /// Appends a task to the queue of the caller. If more than `comes_to` are there then,
     /// unparks another worker.
-    fn push(
-        &self,
-        index: usize,
-        runnables: impl IntoIterator<Item = Runnable<B>>,
-        comes_to: usize,
-    ) {
+    fn push_one(&self, index: usize, runnable: Runnable<B>, comes_to: usize) {
         let more = self.queues[index].with(|section| {
-            section.state.ready.extend(runnables);
+            section.state.ready.push_back(runnable);
             section.bits.insert(FULL);
             section.state.ready.len() > comes_to
         });
         if more {
             self.unpark_one();
         }
+    }
+
+    /// Appends tasks to the queue of the caller, and unparks another worker.
+    fn push_all(&self, index: usize, mut runnables: VecDeque<Runnable<B>>) {
+        self.queues[index].with(|section| {
+            section.state.ready.append(&mut runnables);
+            section.bits.insert(FULL);
+        });
+        self.unpark_one();
     }
 
     fn inject(&self, runnable: Runnable<B>) {
@@ -488,7 +494,7 @@ impl<B: BlockingBackend> Worker<B> {
 
     /// Appends a task that was woken while it ran.
     pub(crate) fn again(&self, runnable: Runnable<B>) {
-        self.workers.push(self.index, [runnable], 1);
+        self.workers.push_one(self.index, runnable, 1);
     }
 
     /// Ends on this thread, because another has taken its place. `woken` is the task that
@@ -549,8 +555,8 @@ impl<B: BlockingBackend> Worker<B> {
         let prefers = self.lifo_polls < MAX_LIFO_POLLS;
         let (next, lifo) = queue.with(|section| {
             let Queue { lifo, ready } = section.state;
-            if !prefers {
-                ready.extend(lifo.take());
+            if !prefers && let Some(lifo) = lifo.take() {
+                ready.push_back(lifo);
             }
             let (next, is_lifo) = match lifo.take() {
                 Some(lifo) => (Some(lifo), true),
@@ -582,7 +588,7 @@ impl<B: BlockingBackend> Worker<B> {
         });
         let next = part.pop_front();
         if !part.is_empty() {
-            self.workers.push(self.index, part, 0);
+            self.workers.push_all(self.index, part);
         }
         next
     }
@@ -612,7 +618,7 @@ impl<B: BlockingBackend> Worker<B> {
             }
             let next = stolen.pop_front();
             if !stolen.is_empty() {
-                self.workers.push(self.index, stolen, 0);
+                self.workers.push_all(self.index, stolen);
             }
             if next.is_some() {
                 return next;
