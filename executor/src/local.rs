@@ -61,7 +61,9 @@ use crate::task::JoinHandle;
 /// ```
 ///
 /// Tasks that are always ready do not keep out timers, or wakes from other threads. The
-/// executor handles these after 256 polls, and each time that `block_on` begins. So a
+/// executor handles these after 256 polls, and each time that `block_on` begins. A task
+/// that a timer wakes then runs before those in the queue, unless more than 128 tasks are
+/// woken by timers in each 256 polls. So a
 /// loop that calls `block_on` once in each iteration, as that of a game does, fires
 /// timers at most one iteration late.
 ///

@@ -17,7 +17,10 @@
 //!    unparks it.
 //! 2. Ready tasks run before timers fire. They run in the order in which they were woken,
 //!    unless the executor draws the order. The inbox is read and timers fire when a
-//!    `block_on` begins, and after each [`ROUND`] polls, even if tasks are ready.
+//!    `block_on` begins, and after each [`ROUND`] polls, even if tasks are ready. The tasks
+//!    that are woken then come first, in the order of deadlines, at most half a round of
+//!    them in each round. So a sleep is not late by the length of the queue, and no task
+//!    in the queue is kept out.
 
 #![forbid(unsafe_code)]
 
@@ -50,6 +53,9 @@ use crate::thread_set::{SystemThreads, ThreadOptions, ThreadSet};
 
 /// The maximum number of polls before the inbox is read and timers fire.
 const ROUND: u32 = 256;
+
+/// The maximum number of tasks that timers have woken which come before a round of others.
+const FIRST: usize = ROUND as usize / 2;
 
 /// The inbox is not empty.
 const FULL: Bits = Bits::new(1);
@@ -103,6 +109,8 @@ impl Order for InTurn {
 pub(crate) struct Single {
     shared: Arc<Shared>,
     queue: RefCell<VecDeque<Item>>,
+    /// What timers have woken while tasks were ready.
+    fired: RefCell<VecDeque<Item>>,
     tasks: RefCell<Registry>,
     order: RefCell<Box<dyn Order>>,
     /// The order is not [`InTurn`].
@@ -164,6 +172,7 @@ impl Owner {
         });
         Self(Rc::new(Single {
             queue: RefCell::default(),
+            fired: RefCell::default(),
             tasks: RefCell::default(),
             ordered: order.is_some(),
             order: RefCell::new(order.unwrap_or_else(|| Box::new(InTurn))),
@@ -334,7 +343,7 @@ impl Single {
                         return Round::Main(output);
                     }
                 }
-                None if self.collect() => {}
+                None if self.collect() || self.admit() => {}
                 None => return Round::Idle,
             }
         }
@@ -370,9 +379,32 @@ impl Single {
         true
     }
 
-    /// Fires what is due, even if tasks are ready.
+    /// Fires what is due, even if tasks are ready. What this wakes comes first.
     fn fire(&self) {
+        if self.ordered {
+            catch_panic(|| self.driver.fire());
+            return;
+        }
+        self.queue.swap(&self.fired);
         catch_panic(|| self.driver.fire());
+        self.queue.swap(&self.fired);
+        self.admit();
+    }
+
+    /// Puts what timers have woken in front of the queue, as much as comes before a round.
+    /// Returns whether there was something.
+    fn admit(&self) -> bool {
+        let mut fired = self.fired.borrow_mut();
+        if fired.is_empty() {
+            return false;
+        }
+        let count = fired.len().min(FIRST);
+        let mut queue = self.queue.borrow_mut();
+        fired
+            .drain(..count)
+            .rev()
+            .for_each(|item| queue.push_front(item));
+        true
     }
 
     /// Fires timers, and sleeps if no task is ready after that.
@@ -418,7 +450,7 @@ impl Drop for Owner {
             cancel(&task);
         }
         // The futures of these tasks have been dropped.
-        drop((unread, single.queue.take()));
+        drop((unread, single.queue.take(), single.fired.take()));
         if let Some(CallThreads { set, .. }) = single.blocking.get()
             && !set.is_current()
         {

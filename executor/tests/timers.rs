@@ -370,3 +370,38 @@ fn virtual_time_stands_while_a_call_blocks() {
         assert!(clock.now() >= reveille::time::Instant::ORIGIN + FAR);
     });
 }
+
+/// A sleep ends while many tasks are ready, and stay so. Its task does not wait for all of
+/// them.
+#[test]
+fn a_sleep_is_not_late_by_the_length_of_the_queue() {
+    let executor = LocalExecutor::new();
+    let sleep = executor.timers().sleep(Duration::from_millis(20));
+    let due = Instant::now() + Duration::from_millis(20);
+    let (over, polls) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(0_u32)));
+    let ready: Vec<_> = (0..20_000)
+        .map(|_| {
+            let (over, polls) = (over.clone(), polls.clone());
+            executor.spawn_local(async move {
+                while !over.get() {
+                    if Instant::now() >= due {
+                        polls.set(polls.get() + 1);
+                    }
+                    task::yield_now().await;
+                }
+            })
+        })
+        .collect();
+    let sleeps = executor.spawn_local(async move {
+        sleep.await;
+        over.set(true);
+        polls.get()
+    });
+    let polls = executor.block_on(sleeps).unwrap();
+    // Timers fire after 256 polls.
+    assert!(
+        polls <= 2 * 256,
+        "the sleep was late by {polls} polls of others"
+    );
+    drop(ready);
+}
