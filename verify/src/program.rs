@@ -50,58 +50,12 @@ impl Program {
 
     /// Returns `true` if a step uses a waker that panics.
     pub(crate) fn panics(&self) -> bool {
-        self.steps()
-            .any(|step| matches!(step.polling, Polling::Panics(_)))
-    }
-
-    /// Returns the key by which programs are ordered. Smaller programs have smaller
-    /// keys.
-    fn key(&self) -> impl Ord + use<> {
-        let longest = self.participants.iter().map(Vec::len).max();
-        let weight: usize = self.steps().map(|step| step.polling.weight()).sum();
-        (self.len(), longest, weight)
-    }
-
-    /// Returns `true` if this is the program that is kept of those that differ only by
-    /// an exchange of equal participants.
-    fn is_canonical(&self, roles: &[Role<()>]) -> bool {
-        let mut pairs = self.participants.windows(2).zip(roles.windows(2));
-        pairs.all(|(steps, roles)| {
-            roles[0].symmetry != roles[1].symmetry
-                || (Reverse(steps[0].len()), &steps[0]) <= (Reverse(steps[1].len()), &steps[1])
-        })
+        self.steps().any(|step| step.polling.panics())
     }
 
     /// Returns every program of the subject within the bound, smallest first.
     pub(crate) fn enumerate(subject: &dyn Alphabet, bound: Bound) -> Vec<Self> {
-        let roles = subject.roles();
-        let lines: Vec<_> = (0..roles.len())
-            .map(|who| lines(subject, who, bound))
-            .collect();
-        let mut programs = vec![Self {
-            participants: Vec::new(),
-        }];
-        for lines in &lines {
-            programs = programs
-                .iter()
-                .flat_map(|program| {
-                    lines.iter().map(|line| {
-                        let mut program = program.clone();
-                        program.participants.push(line.clone());
-                        program
-                    })
-                })
-                .filter(|program| {
-                    program.len() <= bound.total && program.non_default() <= bound.non_default
-                })
-                .collect();
-        }
-        programs.retain(|program| {
-            let wanted = !bound.only_panics || program.panics();
-            !program.is_empty() && wanted && program.is_canonical(roles)
-        });
-        programs.sort_by_cached_key(|program| (program.key(), program.clone()));
-        programs
+        Enumeration::new(subject, bound).programs()
     }
 
     /// Draws a program of the bound's full length. `draw` returns a number below the
@@ -226,10 +180,11 @@ fn choices(role: &Role<()>, bound: Bound) -> Vec<Step> {
     let polling_modes = |operation: &Operation<()>| -> Vec<Polling> {
         match operation.kind {
             OperationKind::Blocking if !bound.blocking => Vec::new(),
+            _ if operation.alias && !bound.aliases => Vec::new(),
             OperationKind::Immediate | OperationKind::Blocking => vec![Polling::Await],
             OperationKind::Async => Polling::ALL
                 .into_iter()
-                .filter(|polling| bound.panics || !matches!(polling, Polling::Panics(_)))
+                .filter(|polling| bound.panics || !polling.panics())
                 .filter(|polling| polling.suspension() <= bound.suspensions)
                 .filter(|polling| {
                     !operation.alias || matches!(polling, Polling::Await | Polling::Cancel(1))
@@ -248,23 +203,152 @@ fn choices(role: &Role<()>, bound: Bound) -> Vec<Step> {
         .collect()
 }
 
-/// Returns every list of steps of a participant within the bound.
-fn lines(subject: &dyn Alphabet, who: usize, bound: Bound) -> Vec<Vec<Step>> {
+/// A list of steps of a participant, with what decides whether and where it stands in
+/// the order of programs.
+struct Line {
+    steps: Vec<Step>,
+    non_default: usize,
+    weight: usize,
+    panics: bool,
+}
+
+/// The programs of a bound, as they are found.
+///
+/// There are many, so a program is known by the indices of its lines until all are
+/// there and in their order.
+struct Enumeration<'a> {
+    roles: &'a [Role<()>],
+    bound: Bound,
+    /// The lines of each role, in their order.
+    lines: Vec<Vec<Line>>,
+    /// The lines of the participants so far.
+    chosen: Vec<usize>,
+    found: Vec<Found>,
+}
+
+/// A program by the indices of its lines. Smaller programs come first: those with fewer
+/// operations, then those with shorter lines, then those whose polling modes are
+/// simpler.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Found {
+    len: usize,
+    longest: usize,
+    weight: usize,
+    lines: Box<[u32]>,
+}
+
+impl<'a> Enumeration<'a> {
+    fn new(subject: &'a dyn Alphabet, bound: Bound) -> Self {
+        let roles = subject.roles();
+        Self {
+            roles,
+            bound,
+            lines: (0..roles.len())
+                .map(|who| lines(subject, who, bound))
+                .collect(),
+            chosen: Vec::with_capacity(roles.len()),
+            found: Vec::new(),
+        }
+    }
+
+    fn programs(mut self) -> Vec<Program> {
+        self.extend(0, 0);
+        self.found.sort_unstable();
+        let found = self.found.iter();
+        found
+            .map(|found| Program {
+                participants: (found.lines.iter().zip(&self.lines))
+                    .map(|(&line, lines)| lines[line as usize].steps.clone())
+                    .collect(),
+            })
+            .collect()
+    }
+
+    /// Adds the programs that begin with the chosen lines, which have this many
+    /// operations, and this many that are polled in a mode other than `Await`.
+    fn extend(&mut self, len: usize, non_default: usize) {
+        let who = self.chosen.len();
+        if who == self.roles.len() {
+            self.add(len);
+            return;
+        }
+        for index in 0..self.lines[who].len() {
+            let line = &self.lines[who][index];
+            let len = len + line.steps.len();
+            let non_default = non_default + line.non_default;
+            if len > self.bound.total
+                || non_default > self.bound.non_default
+                || !self.is_canonical(who, line)
+            {
+                continue;
+            }
+            self.chosen.push(index);
+            self.extend(len, non_default);
+            self.chosen.pop();
+        }
+    }
+
+    /// Returns `true` if a program with this line after the chosen ones is that which is
+    /// kept of those that differ only by an exchange of equal participants.
+    fn is_canonical(&self, who: usize, line: &Line) -> bool {
+        let Some(before) = who.checked_sub(1) else {
+            return true;
+        };
+        if self.roles[before].symmetry != self.roles[who].symmetry {
+            return true;
+        }
+        let (before, next) = (&self.lines[before][self.chosen[before]].steps, &line.steps);
+        (Reverse(before.len()), before) <= (Reverse(next.len()), next)
+    }
+
+    fn add(&mut self, len: usize) {
+        let lines = || (self.chosen.iter().zip(&self.lines)).map(|(&line, lines)| &lines[line]);
+        let wanted = !self.bound.only_panics || lines().any(|line| line.panics);
+        if len == 0 || !wanted {
+            return;
+        }
+        let found = Found {
+            len,
+            longest: lines().map(|line| line.steps.len()).max().unwrap_or(0),
+            weight: lines().map(|line| line.weight).sum(),
+            lines: (self.chosen.iter())
+                .map(|&line| u32::try_from(line).expect("a role has fewer lines"))
+                .collect(),
+        };
+        self.found.push(found);
+    }
+}
+
+/// Returns every list of steps of a participant within the bound, in their order.
+fn lines(subject: &dyn Alphabet, who: usize, bound: Bound) -> Vec<Line> {
     let choices = choices(&subject.roles()[who], bound);
-    let mut lines = vec![Vec::new()];
+    let line = |steps: Vec<Step>| {
+        let non_default = |step: &&Step| step.polling != Polling::Await;
+        Line {
+            non_default: steps.iter().filter(non_default).count(),
+            weight: steps.iter().map(|step| step.polling.weight()).sum(),
+            panics: steps.iter().any(|step| step.polling.panics()),
+            steps,
+        }
+    };
+    let mut lines = vec![line(Vec::new())];
     let mut grown = 0;
     for _ in 0..bound.operations.min(bound.total) {
         let longest = lines.len();
         for index in grown..longest {
             for &step in &choices {
-                if subject.follows(who, &lines[index], step) {
-                    let mut line = lines[index].clone();
-                    line.push(step);
-                    lines.push(line);
+                let unusual = usize::from(step.polling != Polling::Await);
+                if lines[index].non_default + unusual <= bound.non_default
+                    && subject.follows(who, &lines[index].steps, step)
+                {
+                    let mut steps = lines[index].steps.clone();
+                    steps.push(step);
+                    lines.push(line(steps));
                 }
             }
         }
         grown = longest;
     }
+    lines.sort_unstable_by(|one, other| one.steps.cmp(&other.steps));
     lines
 }

@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use std::task::Poll;
 
 use reveille::backend::BlockingBackend;
+use reveille::protocol::{Bits, StateLock};
 use reveille_verify::{
     Call, Class, GenericSubject, Mode, Operation, Plan, Profile, Report, Role, Spec, Started,
     Subject, Value, explore,
@@ -31,6 +32,12 @@ enum Oddity {
     Undeclared,
     /// The specification panics.
     Unspecified,
+    /// An operation that does not wait has no outcome.
+    NoOutcome,
+    /// A poll that enters sections for ever.
+    Loops,
+    /// The specification depends on the number of participants.
+    Counted,
     /// Operations of these names.
     Named(&'static [&'static str]),
 }
@@ -40,7 +47,8 @@ struct Odd<B> {
     backend: PhantomData<fn() -> B>,
 }
 
-struct OddSpec(Oddity);
+/// With the number of participants, if it is known.
+struct OddSpec(Oddity, Option<usize>);
 
 impl Spec for OddSpec {
     type Op = ();
@@ -51,7 +59,11 @@ impl Spec for OddSpec {
 
     fn step(&self, _: &(), _: Call<'_, ()>) -> Vec<((), ())> {
         assert!(self.0 != Oddity::Unspecified, "there is no such step");
-        vec![((), ())]
+        match (self.0, self.1) {
+            (Oddity::NoOutcome, _) => vec![],
+            (Oddity::Counted, participants) if participants != Some(2) => vec![],
+            _ => vec![((), ())],
+        }
     }
 }
 
@@ -62,7 +74,11 @@ impl<B: BlockingBackend> Subject for Odd<B> {
     type Actor = ();
 
     fn spec(&self) -> OddSpec {
-        OddSpec(self.oddity)
+        OddSpec(self.oddity, None)
+    }
+
+    fn spec_for(&self, participants: usize) -> OddSpec {
+        OddSpec(self.oddity, Some(participants))
     }
 
     fn roles(&self, participants: usize) -> Vec<Role<()>> {
@@ -71,7 +87,7 @@ impl<B: BlockingBackend> Subject for Odd<B> {
             _ => &["acts"],
         };
         let operation = match self.oddity {
-            Oddity::Undeclared => Operation::immediate,
+            Oddity::Undeclared | Oddity::NoOutcome => Operation::immediate,
             _ => Operation::future,
         };
         let role = Role {
@@ -103,7 +119,17 @@ impl<B: BlockingBackend> Subject for Odd<B> {
             Oddity::Patient => 1_000,
             _ => 0,
         };
+        let oddity = self.oddity;
+        if oddity == Oddity::NoOutcome {
+            return Started::Done(());
+        }
         Started::future(poll_fn(move |cx| {
+            if oddity == Oddity::Loops {
+                let lock = StateLock::<(), B>::new_in(Bits::EMPTY, ());
+                loop {
+                    lock.with(|_| ());
+                }
+            }
             if left == 0 {
                 return Poll::Ready(());
             }
@@ -148,6 +174,38 @@ fn what_wakes_itself_for_ever_has_no_end() {
         let (class, sentence) = failure(&report);
         assert_eq!(class, Class::Deadlock, "{report}");
         assert!(sentence.contains("it would go on for ever"), "{report}");
+    }
+}
+
+/// A poll that never returns is seen if the engine chooses the next section. Otherwise the
+/// program is named while it runs.
+#[test]
+fn what_enters_sections_for_ever_has_no_end() {
+    let modes = [Mode::Sections, Mode::Accesses, Mode::Exhaustive];
+    for mode in modes.into_iter().chain([Mode::Random, Mode::Pct]) {
+        let report = run(Oddity::Loops, mode, 2);
+        let (class, sentence) = failure(&report);
+        assert_eq!(class, Class::Deadlock, "{report}");
+        assert!(sentence.contains("it would go on for ever"), "{report}");
+    }
+}
+
+#[test]
+fn an_operation_without_an_outcome_is_named() {
+    for mode in Mode::ALL {
+        let report = run(Oddity::NoOutcome, mode, 2);
+        let (class, sentence) = failure(&report);
+        assert_eq!(class, Class::WrongResult, "{report}");
+        let said = "acts = () has no outcome, although it is declared not to wait";
+        assert!(sentence.contains(said), "{report}");
+    }
+}
+
+#[test]
+fn a_specification_knows_the_number_of_participants() {
+    for mode in Mode::ALL {
+        assert!(run(Oddity::Counted, mode, 2).holds());
+        assert!(!run(Oddity::Counted, mode, 3).holds());
     }
 }
 

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::{Command, ExitCode};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::{CommandFactory, FromArgMatches};
 
@@ -128,6 +128,10 @@ fn run(cli: &Cli, suite: &Suite) -> Result<bool, String> {
     if !results.specimens.is_empty() {
         terminal.say(terminal.specimens(&results.specimens));
     }
+    let costs = costs(&results.results);
+    if !costs.is_empty() {
+        terminal.say(costs);
+    }
     let summary = Summary::of(&results);
     terminal.say(format_args!(
         "{}, in {:.1} s ({} profile)",
@@ -136,6 +140,30 @@ fn run(cli: &Cli, suite: &Suite) -> Result<bool, String> {
         results.profile,
     ));
     Ok(summary.good)
+}
+
+/// Returns what an execution costs in each mode, in a line.
+fn costs(reports: &[Report]) -> String {
+    let mut modes: Vec<(String, u64, Duration)> = Vec::new();
+    for report in reports.iter().filter(|report| report.executions > 0) {
+        let name = format!("{}/{}", report.engine, report.mode);
+        let known = modes.iter().position(|(known, ..)| *known == name);
+        let known = known.unwrap_or_else(|| {
+            modes.push((name, 0, Duration::ZERO));
+            modes.len() - 1
+        });
+        modes[known].1 += report.executions;
+        modes[known].2 += report.seconds;
+    }
+    let costs = modes.into_iter().map(|(name, executions, time)| {
+        let each = time.as_secs_f64() * 1e6 / executions as f64;
+        format!("{name} {each:.1}")
+    });
+    let costs: Vec<_> = costs.collect();
+    match costs.is_empty() {
+        true => String::new(),
+        false => format!("µs an execution: {}", costs.join(", ")),
+    }
 }
 
 /// How many runs hold, and how many specimens are as expected.

@@ -296,6 +296,10 @@ impl Cast {
     }
 }
 
+/// The greatest number of sections in an execution. A program has fewer, unless one of
+/// its operations never ends.
+const MAX_SECTIONS: usize = 10_000;
+
 fn execute(job: &Arc<Job>, search: &mut Search) {
     let participants = job.participants();
     stage(|stage| {
@@ -310,7 +314,7 @@ fn execute(job: &Arc<Job>, search: &mut Search) {
     let execution = Execution::current().expect("the run has just begun");
     let mut cast = Cast::new(&run, bodies);
     let mut current = None;
-    loop {
+    for section in 0.. {
         cast.settle(&execution);
         let (mut able, mut poised) = (0_u32, 0_u32);
         stage(|stage| {
@@ -328,6 +332,12 @@ fn execute(job: &Arc<Job>, search: &mut Search) {
                 execution.violate(Class::Deadlock, sentence);
                 cast.tear(&execution);
             }
+            break;
+        }
+        if section == MAX_SECTIONS {
+            let sentence = endless(&execution, current.unwrap_or_default());
+            execution.violate(Class::Deadlock, sentence);
+            cast.tear(&execution);
             break;
         }
         let who = search.choose(able, current, stage(|stage| stage.met));
@@ -353,6 +363,15 @@ fn execute(job: &Arc<Job>, search: &mut Search) {
     drop(execution);
     // A failure is recorded in the job.
     let _ = run.finish(remains);
+}
+
+/// Describes an execution without end. The participant is the last that ran.
+fn endless(execution: &Execution, who: usize) -> String {
+    let number = execution.calls(who).len();
+    format!(
+        "{MAX_SECTIONS} sections have been entered, the last by {{{who}}} in its operation \
+         {number}: it would go on for ever"
+    )
 }
 
 /// Describes which participant waits for which lock, and which holds it.

@@ -50,6 +50,10 @@ impl Threads for LoomThreads {
     }
 }
 
+/// The greatest number of accesses in an execution. A program has fewer, unless one of
+/// its operations never ends.
+const MAX_BRANCHES: usize = 10_000;
+
 /// Explores one program.
 pub(crate) fn explore(job: &Arc<Job>, limits: Limits) -> Explored {
     if job.participants() > loom::MAX_THREADS {
@@ -70,7 +74,7 @@ pub(crate) fn explore(job: &Arc<Job>, limits: Limits) -> Explored {
     }
     let mut builder = loom::model::Builder::new();
     builder.max_threads = job.participants().max(2);
-    builder.max_branches = 10_000;
+    builder.max_branches = MAX_BRANCHES;
     builder.preemption_bound = limits.preemptions;
     builder.max_permutations = None;
     builder.max_duration = None;

@@ -76,14 +76,33 @@ pub(crate) struct Failure {
     pub(crate) trace: Vec<Event>,
 }
 
+/// The executions whose events are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Traced {
+    None,
+    /// That of this number.
+    One(u64),
+    /// Each, since one that fails cannot be run again.
+    Each,
+}
+
+impl Traced {
+    fn has(self, number: u64) -> bool {
+        match self {
+            Self::None => false,
+            Self::One(one) => one == number,
+            Self::Each => true,
+        }
+    }
+}
+
 /// A program of a subject that an engine explores.
 pub(crate) struct Job {
     subject: Arc<dyn AnySubject>,
     pub(crate) program: Program,
     /// The order in which its operations must be explained.
     order: Order,
-    /// The number of the execution to trace.
-    traced: Option<u64>,
+    traced: Traced,
     /// How many executions have begun.
     executions: AtomicU64,
     /// How many of them have been judged, or have failed before.
@@ -96,7 +115,7 @@ impl Job {
         subject: Arc<dyn AnySubject>,
         program: Program,
         order: Order,
-        traced: Option<u64>,
+        traced: Traced,
     ) -> Arc<Self> {
         Arc::new(Self {
             subject,
@@ -185,7 +204,7 @@ impl Run {
     ) -> (Arc<Self>, Vec<Remains>) {
         let number = job.count();
         let participants = job.participants();
-        let execution = Execution::new(participants, threads, stepped, job.traced == Some(number));
+        let execution = Execution::new(participants, threads, stepped, job.traced.has(number));
         execution.enter();
         let run = Arc::new(Self {
             job: job.clone(),
@@ -273,6 +292,7 @@ impl Run {
                     .map(|(index, (record, step))| Invocation {
                         op: &step.op,
                         name: Name::Step(role.ops[step.op].name, step.polling),
+                        waits: role.ops[step.op].kind != OperationKind::Immediate,
                         record,
                         ret: rets.get_mut(index).and_then(Option::take),
                     })

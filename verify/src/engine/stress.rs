@@ -54,13 +54,16 @@ pub(crate) fn explore(job: &Arc<Job>, limits: Limits) -> Explored {
         let threads = StdThreads(Mutex::new(vec![None; job.participants()]));
         let (run, bodies) = Run::begin(job, Box::new(threads), false);
         let together = Barrier::new(bodies.len());
+        let program = quiet::program();
         let remains = std::thread::scope(|scope| {
             let handles: Vec<_> = bodies
                 .into_iter()
                 .enumerate()
                 .map(|(who, body)| {
                     let (run, together) = (&run, &together);
+                    let program = program.clone();
                     scope.spawn(move || {
+                        quiet::set_program(program);
                         together.wait();
                         quiet::quietly(|| run.drive(who, body))
                     })

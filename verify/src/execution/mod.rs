@@ -813,6 +813,17 @@ impl Future for Boundary {
 
 /// Returns the text of a panic.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = text_of(panic);
+    // loom knows only that its limit is reached.
+    if text.starts_with("Model exceeded maximum number of branches") {
+        return "deadlock: an operation has accessed memory thousands of times and has not \
+                returned: it would go on for ever"
+            .to_owned();
+    }
+    text
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> String {
     panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())

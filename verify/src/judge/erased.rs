@@ -118,7 +118,8 @@ impl<S: Subject> AnySubject for Known<S> {
     }
 
     fn judge(&self, history: History<'_>, order: Order) -> Result<(), Violation> {
-        judge_known(&self.subject.spec(), &self.roles, history, order)
+        let spec = self.subject.spec_for(self.roles.len());
+        judge_known(&spec, &self.roles, history, order)
     }
 
     fn describe(&self, bits: Bits) -> String {
@@ -181,6 +182,7 @@ fn judge_known<S: Spec<Ret: 'static>>(
                 .map(|operation| Invocation {
                     op: &role.ops[*operation.op].op,
                     name: operation.name,
+                    waits: operation.waits,
                     record: operation.record,
                     ret: operation.ret.map(known),
                 })

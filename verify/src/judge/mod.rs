@@ -22,6 +22,8 @@ use crate::subject::verdict::{Class, Violation};
 pub(crate) struct Invocation<'a, Op, Ret> {
     pub(crate) op: &'a Op,
     pub(crate) name: Name,
+    /// Whether it may wait.
+    pub(crate) waits: bool,
     pub(crate) record: CallRecord,
     pub(crate) ret: Option<Ret>,
 }
@@ -304,8 +306,12 @@ impl<S: Spec> Search<'_, S> {
                     .into_iter()
                     .map(|(_, ret)| format!("{ret:?}"))
                     .collect();
+                let waits = self.history[participant][point.index].waits;
                 let allowed = match &rets[..] {
-                    [] => "must wait".to_owned(),
+                    [] if waits => "must wait".to_owned(),
+                    [] => "has no outcome, although it is declared not to wait: \
+                           `Spec::step` must return one"
+                        .to_owned(),
                     some => format!("may return {}", some.join(" or ")),
                 };
                 Some(format!("{} {allowed}", name(participant, point.index)))

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use reveille::backend::{Loom, LoomWord, Native, Observed};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{self, Explored, Failure, Job, Limits};
+use crate::engine::{self, Explored, Failure, Job, Limits, Traced, quiet};
 use crate::execution::{Probe, Unwatched};
 use crate::judge::erased::{AnySubject, erase};
 use crate::program::Program;
@@ -331,8 +331,9 @@ impl Work for Programs {
         let Self { subject, mode, .. } = self;
         let limits = limits(&self.plan, self.place(index));
         let program = self.programs[index].clone();
-        let job = Job::new(subject.clone(), program.clone(), mode.order(), None);
-        let explored = explore(*mode, &job, limits);
+        let job = Job::new(subject.clone(), program.clone(), mode.order(), Traced::None);
+        let named = || format!("{}, {}: `{}`", self.name, mode.name(), self.text(index));
+        let explored = quiet::naming(&named, || explore(*mode, &job, limits));
         let failure = explored.failure.filter(|failure| {
             let Some(told) = &self.told else { return true };
             let mut told = told.lock().unwrap_or_else(|poison| poison.into_inner());
@@ -466,7 +467,11 @@ impl Failing<'_> {
     }
 
     fn fails(&self, program: Program, limits: Limits) -> Option<Self> {
-        let job = self.job(program.clone(), None);
+        let traced = match self.mode {
+            Mode::Threads => Traced::Each,
+            _ => Traced::None,
+        };
+        let job = self.job(program.clone(), traced);
         let failure = explore(self.mode, &job, limits).failure?;
         Some(Self {
             program,
@@ -489,9 +494,15 @@ impl Failing<'_> {
             execution: self.failure.execution,
         };
         let names = table::names(roles);
-        let traced = Some(self.failure.execution);
+        let traced = match self.mode {
+            Mode::Threads => Traced::Each,
+            _ => Traced::One(self.failure.execution),
+        };
         let job = self.job(self.program.clone(), traced);
-        let again = explore(self.mode, &job, self.limits).failure;
+        let mut again = explore(self.mode, &job, self.limits).failure;
+        if again.is_none() && !self.failure.trace.is_empty() {
+            again = Some(self.failure.clone());
+        }
         let class = self.failure.violation.class;
         let (trace, repeats) = match &again {
             Some(again) => (
@@ -504,13 +515,10 @@ impl Failing<'_> {
             None => (Trace::default(), false),
         };
         let mut sentence = table::name(&self.failure.violation.sentence, &names);
-        if !repeats {
-            sentence += match self.mode {
-                Mode::Threads => " (on real threads; it may not happen again)",
-                _ => {
-                    " (it did not happen again in the same execution: the program depends on something that is not the schedule)"
-                }
-            };
+        if self.mode == Mode::Threads {
+            sentence += " (on real threads; it may not happen again)";
+        } else if !repeats {
+            sentence += " (it did not happen again in the same execution: the program depends on something that is not the schedule)";
         }
         Counterexample {
             class,
@@ -523,7 +531,7 @@ impl Failing<'_> {
         }
     }
 
-    fn job(&self, program: Program, traced: Option<u64>) -> Arc<Job> {
+    fn job(&self, program: Program, traced: Traced) -> Arc<Job> {
         Job::new(self.subject.clone(), program, self.mode.order(), traced)
     }
 }
@@ -541,7 +549,12 @@ fn run_again(subject: &Arc<dyn AnySubject>, token: &Token) -> Result<Counterexam
         preemptions: token.preemptions,
         seed: token.seed,
     };
-    let job = Job::new(subject.clone(), program.clone(), token.mode.order(), None);
+    let job = Job::new(
+        subject.clone(),
+        program.clone(),
+        token.mode.order(),
+        Traced::None,
+    );
     let explored = explore(token.mode, &job, limits);
     let failure = explored.failure.ok_or_else(|| {
         format!(

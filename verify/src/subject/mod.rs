@@ -45,6 +45,13 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// Returns the specification.
     fn spec(&self) -> Self::Spec;
 
+    /// Returns the specification for programs of this many participants. By default it
+    /// is the same for any number.
+    fn spec_for(&self, participants: usize) -> Self::Spec {
+        let _ = participants;
+        self.spec()
+    }
+
     /// Returns the roles for this many participants, and the operations of each. A
     /// subject with a fixed number of roles returns these for any number.
     fn roles(&self, participants: usize) -> Vec<Role<Self::Op>>;
@@ -82,6 +89,10 @@ impl<S: Subject> Subject for Arc<S> {
 
     fn spec(&self) -> S::Spec {
         (**self).spec()
+    }
+
+    fn spec_for(&self, participants: usize) -> S::Spec {
+        (**self).spec_for(participants)
     }
 
     fn roles(&self, participants: usize) -> Vec<Role<S::Op>> {

@@ -173,6 +173,9 @@ pub struct Bound {
     pub suspensions: u8,
     /// Whether programs have operations that block their thread.
     pub blocking: bool,
+    /// Whether programs have operations that are
+    /// [aliases](crate::Operation::alias).
+    pub aliases: bool,
     /// Whether programs have wakers that panic.
     pub panics: bool,
     /// Whether only programs that have one are run.
@@ -188,6 +191,7 @@ impl fmt::Display for Bound {
             non_default,
             suspensions,
             blocking,
+            aliases,
             panics,
             only_panics,
         } = self;
@@ -203,6 +207,9 @@ impl fmt::Display for Bound {
         }
         if !blocking {
             f.write_str(", none blocking")?;
+        }
+        if !aliases {
+            f.write_str(", no aliases")?;
         }
         match (*panics, *only_panics) {
             (false, _) => f.write_str(", no panics")?,
@@ -242,6 +249,7 @@ impl Plan {
                 2
             },
             blocking: mode != Mode::Steps,
+            aliases: true,
             panics,
             only_panics: false,
         };
@@ -262,9 +270,9 @@ impl Plan {
             (Mode::Steps, Quick) => every(bound(2, 4, 4, true)),
             (Mode::Steps, Full) => every(bound(3, 6, 2, true)),
             (Mode::Steps, Deep) => every(bound(3, 6, 6, true)),
-            (Mode::Sections, Quick) => every(bound(2, 3, 3, true)),
-            (Mode::Sections, Full) => every(bound(2, 4, 4, true)),
-            (Mode::Sections, Deep) => every(bound(3, 6, 2, true)),
+            (Mode::Sections, Quick) => every(bound(1, 2, 2, true)),
+            (Mode::Sections, Full) => every(bound(2, 3, 2, true)),
+            (Mode::Sections, Deep) => every(bound(2, 4, 4, true)),
             (Mode::Exhaustive, Quick) => every(bound(2, 4, 2, true)),
             (Mode::Exhaustive, Full) => every(bound(3, 6, 2, true)),
             (Mode::Exhaustive, Deep) => every(bound(3, 6, 6, true)),
@@ -306,19 +314,21 @@ impl Plan {
                 2
             },
             blocking: mode != Mode::Steps,
+            aliases: true,
             panics,
             only_panics: false,
         };
         use Profile::{Deep, Full, Quick};
         let bound = match (mode, profile) {
-            (Mode::Accesses, _) => return None,
-            (Mode::Steps, Quick) | (Mode::Sections | Mode::Exhaustive, Deep) => {
-                bound(2, 4, 0, false)
-            }
+            (Mode::Accesses, _) | (Mode::Sections, Quick) => return None,
+            (Mode::Sections, Full) => bound(1, 3, 0, false),
+            (Mode::Sections, Deep) => bound(1, 3, 1, true),
+            (Mode::Steps, Quick) => bound(2, 4, 0, false),
             (Mode::Steps, Full) => bound(2, 4, 1, true),
             (Mode::Steps, Deep) => bound(3, 5, 1, true),
-            (Mode::Sections | Mode::Exhaustive, Quick) => bound(1, 3, 0, false),
-            (Mode::Sections | Mode::Exhaustive, Full) => bound(1, 3, 1, true),
+            (Mode::Exhaustive, Quick) => bound(1, 3, 1, true),
+            (Mode::Exhaustive, Full) => bound(2, 4, 1, true),
+            (Mode::Exhaustive, Deep) => bound(2, 5, 2, true),
             (Mode::Random | Mode::Pct | Mode::Threads, _) => bound(3, 9, 9, true),
         };
         Some(Self {

@@ -24,7 +24,8 @@ pub struct Operation<Op> {
     /// Whether the participant holds nothing of the primitive afterwards.
     pub leaves: bool,
     /// Whether it is only awaited or cancelled, because it is another name for an
-    /// operation that is tried in every polling mode.
+    /// operation that is tried in every polling mode. [Bounds](crate::Bound) may leave it
+    /// out.
     pub alias: bool,
     /// Whether it may take effect at any moment between its call and its return.
     pub spanning: bool,
@@ -72,9 +73,10 @@ impl<Op> Operation<Op> {
         }
     }
 
-    /// Declares that the operation is another name for one that the role has
-    /// already. It is awaited and cancelled, and not run in the other polling
-    /// modes.
+    /// Declares that the operation is another name for one that the role has already,
+    /// or only looks at the state. It is awaited and cancelled, and not run in the other
+    /// polling modes. A [`Bound`](crate::Bound) may leave aliases out, so that it can
+    /// include more of what remains.
     #[must_use]
     pub const fn alias(mut self) -> Self {
         self.alias = true;

@@ -99,6 +99,11 @@ impl Polling {
         matches!(self, Self::Await | Self::Repoll(_) | Self::Spurious(_))
     }
 
+    /// Returns `true` if the waker panics.
+    pub(crate) const fn panics(self) -> bool {
+        matches!(self, Self::Panics(_))
+    }
+
     pub(crate) fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|polling| polling.name() == name)
     }

@@ -16,7 +16,7 @@ use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec};
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
-use crate::subjects::plans::{by_three, queueing, sparingly};
+use crate::subjects::plans::{queueing, sparingly};
 
 /// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
@@ -63,7 +63,6 @@ impl GenericSubject for Barriers {
     /// A barrier for three takes three participants. Two cannot pass it.
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
         let mut plans = sparingly(queueing(mode, profile), profile);
-        plans = by_three(plans, mode, profile, 6);
         plans.retain(|plan| plan.bound.participants >= self.0);
         plans
     }
@@ -100,8 +99,8 @@ pub(crate) fn role() -> Role<Op> {
         symmetry: 0,
         ops: vec![
             Operation::future("wait", Op::Wait),
-            Operation::immediate("waiting", Op::Waiting),
-            Operation::immediate("granted", Op::Granted),
+            Operation::immediate("waiting", Op::Waiting).alias(),
+            Operation::immediate("granted", Op::Granted).alias(),
         ],
     }
 }

@@ -72,7 +72,6 @@ impl GenericSubject for Broadcasts {
         let mut plans = sparingly(queueing(mode, profile), profile);
         match (mode, profile) {
             (Mode::Sections | Mode::Accesses, Profile::Quick) if self.0 != 1 => plans.clear(),
-            (Mode::Sections, Profile::Quick) => plans.truncate(1),
             _ => {}
         }
         plans
@@ -155,13 +154,13 @@ pub(crate) fn roles(participants: usize) -> Vec<Role<Op>> {
             Operation::immediate("drop", Op::DropSender).leaving(),
             Operation::future("closed", Op::Closed),
             Operation::immediate("subscribe", Op::Subscribe),
-            Operation::immediate("len", Op::Len),
-            Operation::immediate("is_empty", Op::IsEmpty),
-            Operation::immediate("receiver_count", Op::ReceiverCount),
-            Operation::immediate("downgrade", Op::Downgrade),
-            Operation::immediate("upgrade", Op::Upgrade),
-            Operation::immediate("strong_count", Op::StrongCount),
-            Operation::immediate("weak_count", Op::WeakCount),
+            Operation::immediate("len", Op::Len).alias(),
+            Operation::immediate("is_empty", Op::IsEmpty).alias(),
+            Operation::immediate("receiver_count", Op::ReceiverCount).alias(),
+            Operation::immediate("downgrade", Op::Downgrade).alias(),
+            Operation::immediate("upgrade", Op::Upgrade).alias(),
+            Operation::immediate("strong_count", Op::StrongCount).alias(),
+            Operation::immediate("weak_count", Op::WeakCount).alias(),
         ],
     };
     let receiver = Role {
@@ -171,11 +170,11 @@ pub(crate) fn roles(participants: usize) -> Vec<Role<Op>> {
             Operation::future("recv", Op::Recv),
             Operation::immediate("drop", Op::DropReceiver).leaving(),
             Operation::immediate("try_recv", Op::TryRecv),
-            Operation::blocking("blocking_recv", Op::BlockingRecv),
+            Operation::blocking("blocking_recv", Op::BlockingRecv).alias(),
             Operation::immediate("resubscribe", Op::Resubscribe),
-            Operation::immediate("len", Op::OwnLen),
-            Operation::immediate("is_empty", Op::OwnIsEmpty),
-            Operation::immediate("is_closed", Op::IsClosed),
+            Operation::immediate("len", Op::OwnLen).alias(),
+            Operation::immediate("is_empty", Op::OwnIsEmpty).alias(),
+            Operation::immediate("is_closed", Op::IsClosed).alias(),
         ],
     };
     let mut roles = vec![sender];

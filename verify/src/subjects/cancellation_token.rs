@@ -14,7 +14,7 @@ use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec};
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
-use crate::subjects::plans::{queueing, sparingly};
+use crate::subjects::plans::{main, queueing, sparingly};
 
 /// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
@@ -50,8 +50,11 @@ impl GenericSubject for Tokens {
 
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
         let mut plans = sparingly(queueing(mode, profile), profile);
-        if let (Mode::Sections, Profile::Quick) = (mode, profile) {
-            plans.truncate(1);
+        match (mode, profile) {
+            // An operation has up to six sections.
+            (Mode::Exhaustive, Profile::Quick) => plans[1] = main(plans[1]),
+            (Mode::Accesses, Profile::Quick) => plans[0].preemptions = Some(1),
+            _ => {}
         }
         plans
     }
@@ -102,10 +105,10 @@ pub(crate) fn role() -> Role<Op> {
             Operation::future("cancelled_root", Op::CancelledRoot).alias(),
             Operation::future("cancelled_owned", Op::CancelledOwned).alias(),
             Operation::future("run_until_cancelled", Op::RunUntilCancelled).alias(),
-            Operation::immediate("is_cancelled", Op::IsCancelled),
-            Operation::immediate("root_is_cancelled", Op::RootIsCancelled),
-            Operation::immediate("drop_guard", Op::DropGuard),
-            Operation::immediate("disarm", Op::Disarm),
+            Operation::immediate("is_cancelled", Op::IsCancelled).alias(),
+            Operation::immediate("root_is_cancelled", Op::RootIsCancelled).alias(),
+            Operation::immediate("drop_guard", Op::DropGuard).alias(),
+            Operation::immediate("disarm", Op::Disarm).alias(),
         ],
     }
 }

@@ -18,7 +18,7 @@ use crate::subject::spec::{Call, Spec};
 use crate::subject::step::Step;
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
-use crate::subjects::plans::{by_three, queueing};
+use crate::subjects::plans::queueing;
 
 /// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
@@ -51,7 +51,7 @@ impl GenericSubject for Condvars {
     }
 
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
-        by_three(queueing(mode, profile), mode, profile, 4)
+        queueing(mode, profile)
     }
 }
 
@@ -118,8 +118,8 @@ impl<B: BlockingBackend> Subject for CondvarOn<B> {
                 Operation::immediate("open", Op::Open),
                 Operation::immediate("lock", Op::Lock),
                 Operation::immediate("unlock", Op::Unlock),
-                Operation::immediate("waiting", Op::Waiting),
-                Operation::immediate("granted", Op::Granted),
+                Operation::immediate("waiting", Op::Waiting).alias(),
+                Operation::immediate("granted", Op::Granted).alias(),
             ],
         };
         vec![role; participants]

@@ -22,7 +22,7 @@ use crate::subject::spec::{Call, Spec, ValueId};
 use crate::subject::step::Step;
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
-use crate::subjects::plans::{queueing, sparingly};
+use crate::subjects::plans::{heavy, main, queueing, sparingly};
 
 /// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
@@ -114,12 +114,11 @@ impl GenericSubject for Mpsc {
     /// The capacity makes no difference to the real lock and its accesses to memory, so
     /// in the quick profile one capacity is explored.
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
-        let mut plans = sparingly(queueing(mode, profile), profile);
+        let mut plans = heavy(queueing(mode, profile), mode, profile);
+        plans = sparingly(plans, profile);
         match (mode, profile) {
             (Mode::Sections | Mode::Accesses, Profile::Quick) if self.0 != Some(1) => plans.clear(),
-            // The alphabet is large.
-            (Mode::Sections, Profile::Quick) => plans.truncate(1),
-            (Mode::Exhaustive, Profile::Quick) => plans[0].bound.non_default = 0,
+            (Mode::Exhaustive, Profile::Quick) => plans[0] = main(plans[0]),
             _ => {}
         }
         plans
@@ -234,24 +233,24 @@ pub(crate) fn roles(room: Option<usize>, participants: usize) -> Vec<Role<Op>> {
         ops.extend([
             Operation::immediate("try_send", Op::TrySend),
             Operation::future("reserve", Op::Reserve).alias(),
-            Operation::immediate("try_reserve", Op::TryReserve),
+            Operation::immediate("try_reserve", Op::TryReserve).alias(),
             Operation::future("reserve_many", Op::ReserveMany).alias(),
-            Operation::immediate("try_reserve_many", Op::TryReserveMany),
+            Operation::immediate("try_reserve_many", Op::TryReserveMany).alias(),
             Operation::future("reserve_owned", Op::ReserveOwned).alias(),
-            Operation::immediate("try_reserve_owned", Op::TryReserveOwned),
+            Operation::immediate("try_reserve_owned", Op::TryReserveOwned).alias(),
             Operation::immediate("permit_send", Op::PermitSend),
             Operation::immediate("permit_release", Op::PermitRelease),
-            Operation::blocking("blocking_send", Op::BlockingSend),
-            Operation::immediate("capacity", Op::Capacity),
+            Operation::blocking("blocking_send", Op::BlockingSend).alias(),
+            Operation::immediate("capacity", Op::Capacity).alias(),
         ]);
     }
     ops.extend([
         Operation::future("closed", Op::Closed),
-        Operation::immediate("is_closed", Op::IsClosed),
-        Operation::immediate("downgrade", Op::Downgrade),
-        Operation::immediate("upgrade", Op::Upgrade),
-        Operation::immediate("strong_count", Op::StrongCount),
-        Operation::immediate("weak_count", Op::WeakCount),
+        Operation::immediate("is_closed", Op::IsClosed).alias(),
+        Operation::immediate("downgrade", Op::Downgrade).alias(),
+        Operation::immediate("upgrade", Op::Upgrade).alias(),
+        Operation::immediate("strong_count", Op::StrongCount).alias(),
+        Operation::immediate("weak_count", Op::WeakCount).alias(),
     ]);
     let sender = Role {
         name: "sender",
@@ -264,15 +263,15 @@ pub(crate) fn roles(room: Option<usize>, participants: usize) -> Vec<Role<Op>> {
         Operation::immediate("try_recv", Op::TryRecv),
         Operation::immediate("close", Op::Close),
         Operation::future("recv_many", Op::RecvMany).alias(),
-        Operation::blocking("blocking_recv", Op::BlockingRecv),
-        Operation::blocking("blocking_recv_many", Op::BlockingRecvMany),
-        Operation::immediate("is_closed", Op::IsDisconnected),
-        Operation::immediate("is_empty", Op::IsEmpty),
-        Operation::immediate("len", Op::Len),
-        Operation::immediate("strong_count", Op::StrongCount),
+        Operation::blocking("blocking_recv", Op::BlockingRecv).alias(),
+        Operation::blocking("blocking_recv_many", Op::BlockingRecvMany).alias(),
+        Operation::immediate("is_closed", Op::IsDisconnected).alias(),
+        Operation::immediate("is_empty", Op::IsEmpty).alias(),
+        Operation::immediate("len", Op::Len).alias(),
+        Operation::immediate("strong_count", Op::StrongCount).alias(),
     ];
     if bounded {
-        ops.push(Operation::immediate("capacity", Op::Capacity));
+        ops.push(Operation::immediate("capacity", Op::Capacity).alias());
     }
     let receiver = Role {
         name: "receiver",

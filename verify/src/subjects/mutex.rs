@@ -22,7 +22,7 @@ use crate::subject::spec::{Call, Spec};
 use crate::subject::step::Step;
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
-use crate::subjects::plans::{by_three, queueing};
+use crate::subjects::plans::queueing;
 
 /// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
@@ -74,7 +74,7 @@ impl GenericSubject for Mutexes {
     }
 
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
-        by_three(queueing(mode, profile), mode, profile, 4)
+        queueing(mode, profile)
     }
 }
 
@@ -146,12 +146,12 @@ impl<B: BlockingBackend> Subject for MutexOn<B> {
                 Operation::immediate("unlock", Op::Unlock),
                 Operation::immediate("try_lock_owned", Op::TryLockOwned),
                 Operation::future("lock", Op::Lock).alias(),
-                Operation::immediate("try_lock", Op::TryLock),
-                Operation::blocking("blocking_lock", Op::BlockingLock),
-                Operation::blocking("blocking_lock_owned", Op::BlockingLockOwned),
-                Operation::immediate("map", Op::Map),
-                Operation::immediate("waiting", Op::Waiting),
-                Operation::immediate("granted", Op::Granted),
+                Operation::immediate("try_lock", Op::TryLock).alias(),
+                Operation::blocking("blocking_lock", Op::BlockingLock).alias(),
+                Operation::blocking("blocking_lock_owned", Op::BlockingLockOwned).alias(),
+                Operation::immediate("map", Op::Map).alias(),
+                Operation::immediate("waiting", Op::Waiting).alias(),
+                Operation::immediate("granted", Op::Granted).alias(),
             ],
         };
         vec![role; participants]

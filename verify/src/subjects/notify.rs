@@ -16,7 +16,7 @@ use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec};
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
-use crate::subjects::plans::queueing;
+use crate::subjects::plans::{heavy, queueing};
 
 /// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
@@ -51,7 +51,7 @@ impl GenericSubject for Notifies {
     }
 
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
-        queueing(mode, profile)
+        heavy(queueing(mode, profile), mode, profile)
     }
 }
 
@@ -106,9 +106,9 @@ impl<B: BlockingBackend> Subject for NotifyOn<B> {
                 Operation::future("enabled", Op::Enabled).alias(),
                 Operation::future("notified_owned", Op::NotifiedOwned).alias(),
                 Operation::future("wait_until", Op::WaitUntil).alias(),
-                Operation::immediate("open", Op::Open),
-                Operation::immediate("waiting", Op::Waiting),
-                Operation::immediate("granted", Op::Granted),
+                Operation::immediate("open", Op::Open).alias(),
+                Operation::immediate("waiting", Op::Waiting).alias(),
+                Operation::immediate("granted", Op::Granted).alias(),
             ],
         };
         vec![role; participants]

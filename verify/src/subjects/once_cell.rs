@@ -20,7 +20,7 @@ use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec, ValueId};
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
-use crate::subjects::plans::{by_three, queueing, sparingly};
+use crate::subjects::plans::{queueing, sparingly};
 
 /// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
@@ -61,8 +61,7 @@ impl GenericSubject for OnceCells {
     }
 
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
-        let plans = sparingly(queueing(mode, profile), profile);
-        by_three(plans, mode, profile, 4)
+        sparingly(queueing(mode, profile), profile)
     }
 }
 
@@ -115,11 +114,11 @@ pub(crate) fn role() -> Role<Op> {
             Operation::future("fail_to_init", Op::FailToInit).alias(),
             Operation::future("wait", Op::Wait).alias(),
             Operation::immediate("set", Op::Set),
-            Operation::immediate("get", Op::Get),
+            Operation::immediate("get", Op::Get).alias(),
             Operation::future("get_or_try_init", Op::GetOrTryInit).alias(),
-            Operation::immediate("initialized", Op::Initialized),
-            Operation::immediate("waiting", Op::Waiting),
-            Operation::immediate("granted", Op::Granted),
+            Operation::immediate("initialized", Op::Initialized).alias(),
+            Operation::immediate("waiting", Op::Waiting).alias(),
+            Operation::immediate("granted", Op::Granted).alias(),
         ],
     }
 }

@@ -18,7 +18,7 @@ use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec, ValueId};
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
-use crate::subjects::plans::{by_three, queueing, sparingly};
+use crate::subjects::plans::{queueing, sparingly};
 
 /// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
@@ -55,8 +55,7 @@ impl GenericSubject for SetOnces {
     }
 
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
-        let plans = sparingly(queueing(mode, profile), profile);
-        by_three(plans, mode, profile, 6)
+        sparingly(queueing(mode, profile), profile)
     }
 }
 
@@ -96,10 +95,10 @@ pub(crate) fn role() -> Role<Op> {
         ops: vec![
             Operation::future("wait", Op::Wait),
             Operation::immediate("set", Op::Set),
-            Operation::immediate("get", Op::Get),
-            Operation::immediate("initialized", Op::Initialized),
-            Operation::immediate("waiting", Op::Waiting),
-            Operation::immediate("granted", Op::Granted),
+            Operation::immediate("get", Op::Get).alias(),
+            Operation::immediate("initialized", Op::Initialized).alias(),
+            Operation::immediate("waiting", Op::Waiting).alias(),
+            Operation::immediate("granted", Op::Granted).alias(),
         ],
     }
 }

@@ -74,7 +74,10 @@ pub(crate) fn plans(mode: Mode, profile: Profile) -> Vec<Plan> {
     match (mode, profile) {
         (Steps, Profile::Quick) => vec![with(2, 3, 3, true), with(2, 4, 0, false)],
         (Steps, _) => vec![with(2, 5, 2, true)],
-        (Sections, Profile::Quick) => vec![with(1, 2, 0, false)],
+        (Sections, Profile::Quick) => vec![Plan {
+            preemptions: Some(2),
+            ..with(1, 2, 0, false)
+        }],
         (Sections, _) => vec![with(1, 3, 0, false), with(2, 2, 2, true)],
         (Exhaustive, Profile::Quick) => vec![with(2, 2, 1, true), with(2, 3, 0, false)],
         (Exhaustive, Profile::Full) => vec![with(1, 4, 0, false), with(2, 4, 1, true)],

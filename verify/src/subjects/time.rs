@@ -61,6 +61,10 @@ pub(crate) fn plans(mode: Mode, profile: Profile, least: usize) -> Vec<Plan> {
             preemptions: Some(1),
             ..with(least, 1, 2, 0, false)
         }],
+        (Accesses, Profile::Full) => vec![Plan {
+            preemptions: Some(2),
+            ..with(least, 1, 2, 0, false)
+        }],
         (Sections | Accesses, _) => vec![with(least, 1, least, 1, true)],
         (Exhaustive, Profile::Quick) if most > 3 => vec![with(least, 2, 3, 1, false)],
         (Exhaustive, Profile::Quick) => {

@@ -18,7 +18,7 @@ use crate::subject::spec::{Call, Spec, ValueId};
 use crate::subject::step::Step;
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
-use crate::subjects::plans::{queueing, sparingly};
+use crate::subjects::plans::{main, queueing, sparingly};
 
 /// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
@@ -57,8 +57,8 @@ impl GenericSubject for Watches {
     /// participants for the quick profile.
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
         let mut plans = sparingly(queueing(mode, profile), profile);
-        if let (Mode::Sections | Mode::Exhaustive, Profile::Quick) = (mode, profile) {
-            plans.truncate(1);
+        if let (Mode::Exhaustive, Profile::Quick) = (mode, profile) {
+            plans[1] = main(plans[1]);
         }
         plans
     }
@@ -147,13 +147,13 @@ impl<B: BlockingBackend> Subject for WatchOn<B> {
                 Operation::immediate("send", Op::Send),
                 Operation::immediate("drop", Op::DropSender).leaving(),
                 Operation::future("closed", Op::Closed),
-                Operation::immediate("send_replace", Op::SendReplace),
-                Operation::immediate("send_if_modified", Op::SendIfModified),
-                Operation::immediate("borrow", Op::Borrow),
+                Operation::immediate("send_replace", Op::SendReplace).alias(),
+                Operation::immediate("send_if_modified", Op::SendIfModified).alias(),
+                Operation::immediate("borrow", Op::Borrow).alias(),
                 Operation::immediate("subscribe", Op::Subscribe),
-                Operation::immediate("is_closed", Op::IsClosed),
-                Operation::immediate("receiver_count", Op::ReceiverCount),
-                Operation::immediate("sender_count", Op::SenderCount),
+                Operation::immediate("is_closed", Op::IsClosed).alias(),
+                Operation::immediate("receiver_count", Op::ReceiverCount).alias(),
+                Operation::immediate("sender_count", Op::SenderCount).alias(),
             ],
         };
         let receiver = Role {
@@ -163,12 +163,12 @@ impl<B: BlockingBackend> Subject for WatchOn<B> {
                 Operation::future("changed", Op::Changed),
                 Operation::immediate("drop", Op::DropReceiver).leaving(),
                 Operation::immediate("borrow_and_update", Op::BorrowAndUpdate),
-                Operation::immediate("borrow", Op::OwnBorrow),
+                Operation::immediate("borrow", Op::OwnBorrow).alias(),
                 Operation::future("wait_for", Op::WaitFor).alias(),
-                Operation::immediate("has_changed", Op::HasChanged),
-                Operation::immediate("is_closed", Op::IsDisconnected),
-                Operation::immediate("mark_changed", Op::MarkChanged),
-                Operation::immediate("mark_unchanged", Op::MarkUnchanged),
+                Operation::immediate("has_changed", Op::HasChanged).alias(),
+                Operation::immediate("is_closed", Op::IsDisconnected).alias(),
+                Operation::immediate("mark_changed", Op::MarkChanged).alias(),
+                Operation::immediate("mark_unchanged", Op::MarkUnchanged).alias(),
             ],
         };
         let mut roles = vec![sender];

@@ -137,6 +137,7 @@ fn plan(mode: Mode) -> Plan {
     let mut plan = Plan::of(mode, Profile::Quick);
     plan.bound.participants = 3;
     plan.bound.operations = 1;
+    plan.bound.total = 3;
     plan.bound.non_default = 0;
     plan
 }

@@ -98,12 +98,27 @@ const BOUND: Bound = Bound {
     non_default: 4,
     suspensions: 2,
     blocking: true,
+    aliases: true,
     panics: true,
     only_panics: false,
 };
 
 fn count(subject: &Arc<dyn AnySubject>, bound: Bound) -> usize {
     Program::enumerate(&**subject, bound).len()
+}
+
+#[test]
+fn aliases_can_be_left_out() {
+    const ALIAS: Operation<()> = OTHER.alias();
+    let subject = toy(vec![role(0, &[ONCE, ALIAS]), role(1, &[ONCE, ALIAS])]);
+    let main = Bound {
+        aliases: false,
+        ..BOUND
+    };
+    assert_eq!(count(&subject, BOUND), 48);
+    // As if there were only `once`.
+    assert_eq!(count(&subject, main), 8);
+    assert!(main.to_string().contains("no aliases"));
 }
 
 /// Counted by hand.

@@ -87,6 +87,7 @@ fn invocations(line: &[Did]) -> Vec<Invocation<'_, Op, u8>> {
         .map(|did| Invocation {
             op: &did.op,
             name: Name::Text(format!("{:?}", did.op)),
+            waits: true,
             record: did.record.clone(),
             ret: did.ret,
         })

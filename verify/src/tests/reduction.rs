@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use reveille::backend::{BlockingBackend, Loom, Native, Observed};
 use reveille::protocol::{Bits, StateLock, WakerSlot};
 
-use crate::engine::{self, Explored, Job, Limits};
+use crate::engine::{self, Explored, Job, Limits, Traced};
 use crate::execution::Probe;
 use crate::judge::erased::erase;
 use crate::program::Program;
@@ -424,7 +424,7 @@ fn run<B: BlockingBackend>(
     let counters = Counters::<B>::of(locks);
     let outcomes = counters.outcomes.clone();
     let subject = erase(counters, program.participants.len());
-    let job = Job::new(subject, program.clone(), Order::RealTime, None);
+    let job = Job::new(subject, program.clone(), Order::RealTime, Traced::None);
     let limits = Limits {
         executions: 1_000_000,
         preemptions: None,
@@ -472,6 +472,7 @@ fn compare<B: BlockingBackend>(
         non_default: 0,
         suspensions: 1,
         blocking: false,
+        aliases: true,
         panics: false,
         only_panics: false,
     };

@@ -53,7 +53,11 @@ const SEEN_BY_ACCESSES: [&str; 13] = [
 fn run(name: &str, mode: Mode) -> Report {
     let mut plan = Plan::of(mode, Profile::Quick);
     match mode {
-        Mode::Steps | Mode::Sections | Mode::Exhaustive => plan.bound.total = 3,
+        Mode::Steps | Mode::Sections | Mode::Exhaustive => {
+            plan.bound.operations = 2;
+            plan.bound.total = 3;
+            plan.bound.non_default = 3;
+        }
         Mode::Accesses => plan.bound.non_default = 1,
         Mode::Random | Mode::Pct => plan.drawn = Some(1_000),
         Mode::Threads => plan.drawn = Some(200),
@@ -160,6 +164,17 @@ fn real_threads() {
         }
     }
     passes(Mode::Threads);
+}
+
+/// A failure on real threads is shrunk and drawn as others are.
+#[test]
+fn what_real_threads_show_is_drawn() {
+    let report = run("no-wake", Mode::Threads);
+    let failure = &report.failures[0];
+    assert_eq!(failure.program, "send/recv", "{report}");
+    for event in ["send", "recv", "poll with w0", "pending"] {
+        assert!(failure.table.contains(event), "{report}");
+    }
 }
 
 #[test]
