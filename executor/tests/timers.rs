@@ -8,6 +8,7 @@ use std::future::{Future, pending};
 use std::panic::panic_any;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
@@ -51,7 +52,7 @@ async fn sleep_far() {
 }
 
 #[test]
-fn ready_tasks_run_before_timers_that_are_due() {
+fn tasks_that_timers_wake_run_in_order_and_in_turn_with_ready_tasks() {
     in_time(|| {
         let pool = pool(1);
         // More tasks than a worker runs before it fires timers.
@@ -87,9 +88,12 @@ fn ready_tasks_run_before_timers_that_are_due() {
         });
         pool.block_on(spawns).unwrap();
         let order = std::mem::take(&mut *order.lock().unwrap());
-        let (ready, timers) = order.split_at(100);
-        assert!(ready.iter().all(|&number| number < READY), "{order:?}");
+        let (ready, timers): (Vec<_>, Vec<_>) = order.iter().partition(|&&it| it < READY);
         assert_eq!(timers, [READY, READY + 1, READY + 2]);
+        assert!(ready.is_sorted(), "{order:?}");
+        let between = |&number: &u32| order.iter().position(|&it| it == number);
+        let places: Vec<_> = timers.iter().filter_map(between).collect();
+        assert!(places[0] <= 61 && places[2] - places[0] <= 4, "{order:?}");
     });
 }
 
@@ -404,4 +408,40 @@ fn a_sleep_is_not_late_by_the_length_of_the_queue() {
         "the sleep was late by {polls} polls of others"
     );
     drop(ready);
+}
+
+/// The same on a pool, whose only worker has a long queue.
+#[test]
+fn a_sleep_is_not_late_by_the_length_of_the_queue_of_a_worker() {
+    let pool = ThreadPool::builder().workers(1).build();
+    let sleep = pool.timers().sleep(Duration::from_millis(20));
+    let due = Instant::now() + Duration::from_millis(20);
+    let over = Arc::new(AtomicBool::new(false));
+    let polls = Arc::new(AtomicU32::new(0));
+    let (late, sleeps) = oneshot::channel();
+    pool.spawn({
+        let (over, polls) = (over.clone(), polls.clone());
+        async move {
+            sleep.await;
+            over.store(true, Relaxed);
+            late.send(polls.load(Relaxed)).unwrap();
+        }
+    });
+    for _ in 0..20_000 {
+        let (over, polls) = (over.clone(), polls.clone());
+        pool.spawn(async move {
+            while !over.load(Relaxed) {
+                if Instant::now() >= due {
+                    polls.fetch_add(1, Relaxed);
+                }
+                task::yield_now().await;
+            }
+        });
+    }
+    let late = pool.block_on(sleeps).unwrap();
+    // A worker fires timers after 61 polls.
+    assert!(
+        late <= 4 * 61,
+        "the sleep was late by {late} polls of others"
+    );
 }

@@ -63,7 +63,8 @@ use crate::thread_set::{SystemThreads, ThreadOptions, ThreadSet};
 /// them: it sleeps until the next deadline. If all workers are busy, each fires timers
 /// once in 61 polls. So a deadline is late only while every worker is in the middle of a
 /// poll. A task that blocks the only worker until a sleep ends waits for ever: `.await`
-/// the sleep. Tasks that are ready run before tasks that a timer wakes.
+/// the sleep. Tasks that timers wake run in the order of their deadlines, in turn with
+/// tasks that are ready: neither keep the others out.
 ///
 /// # Shutdown
 ///

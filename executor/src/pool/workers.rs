@@ -107,6 +107,10 @@ struct Queue<B: BlockingBackend> {
     /// The task that the worker woke last. Its data is likely to be in the cache.
     lifo: Option<Runnable<B>>,
     ready: VecDeque<Runnable<B>>,
+    /// The tasks that timers have woken. Half of the polls are for them, so that a sleep is
+    /// not late by the length of the queue, and the queue is not kept out. While timers
+    /// fire, it changes places with `ready`.
+    fired: VecDeque<Runnable<B>>,
 }
 
 /// What a worker counts. Only the worker writes it.
@@ -184,6 +188,7 @@ impl<B: BlockingBackend> Workers<B> {
             let queue = Queue {
                 lifo: None,
                 ready: VecDeque::new(),
+                fired: VecDeque::new(),
             };
             StateLock::new_in(Bits::EMPTY, queue)
         };
@@ -246,8 +251,8 @@ impl<B: BlockingBackend> Workers<B> {
     /// Returns the length of the queue of a worker, its lifo slot included.
     pub(crate) fn queued(&self, index: usize) -> usize {
         self.queues[index].with(|section| {
-            let Queue { lifo, ready } = section.state;
-            ready.len() + usize::from(lifo.is_some())
+            let Queue { lifo, ready, fired } = section.state;
+            ready.len() + fired.len() + usize::from(lifo.is_some())
         })
     }
 
@@ -553,16 +558,19 @@ impl<B: BlockingBackend> Worker<B> {
             return None;
         }
         let prefers = self.lifo_polls < MAX_LIFO_POLLS;
+        let in_turn = self.ticks.is_multiple_of(2);
         let (next, lifo) = queue.with(|section| {
-            let Queue { lifo, ready } = section.state;
+            let Queue { lifo, ready, fired } = section.state;
             if !prefers && let Some(lifo) = lifo.take() {
                 ready.push_back(lifo);
             }
             let (next, is_lifo) = match lifo.take() {
                 Some(lifo) => (Some(lifo), true),
+                None if fired.is_empty() => (ready.pop_front(), false),
+                None if in_turn || ready.is_empty() => (fired.pop_front(), false),
                 None => (ready.pop_front(), false),
             };
-            if ready.is_empty() {
+            if ready.is_empty() && fired.is_empty() {
                 section.bits.remove(FULL);
             }
             (next, is_lifo)
@@ -602,13 +610,15 @@ impl<B: BlockingBackend> Worker<B> {
                 continue;
             }
             let mut stolen = queue.with(|section| {
-                let Queue { lifo, ready } = section.state;
-                let half = ready.len().div_ceil(2);
-                let mut stolen: VecDeque<_> = ready.drain(..half).collect();
+                let Queue { lifo, ready, fired } = section.state;
+                let from = if ready.is_empty() { fired } else { ready };
+                let half = from.len().div_ceil(2);
+                let mut stolen: VecDeque<_> = from.drain(..half).collect();
                 if stolen.is_empty() {
                     stolen.extend(lifo.take());
                 }
-                if ready.is_empty() && lifo.is_none() {
+                let Queue { lifo, ready, fired } = section.state;
+                if ready.is_empty() && fired.is_empty() && lifo.is_none() {
                     section.bits.remove(FULL);
                 }
                 stolen
@@ -627,18 +637,27 @@ impl<B: BlockingBackend> Worker<B> {
         None
     }
 
-    /// Fires what is due. The tasks that this wakes run after those that are ready, in
-    /// the order of their wakes. None of them stays in the lifo slot.
+    /// Fires what is due. The tasks that this wakes run in the order of their wakes, in turn
+    /// with those that are ready. None of them stays in the lifo slot.
     pub(super) fn fire(&self) {
         let queue = &self.workers.queues[self.index];
-        let lifo = queue.with(|section| section.state.lifo.take());
+        let lifo = queue.with(|section| {
+            let Queue { lifo, ready, fired } = section.state;
+            std::mem::swap(ready, fired);
+            lifo.take()
+        });
         self.driving.drive.fire();
         queue.with(|section| {
-            let Queue { lifo: last, ready } = section.state;
+            let Queue {
+                lifo: last,
+                ready,
+                fired,
+            } = section.state;
             ready.extend(last.take());
+            std::mem::swap(ready, fired);
             *last = lifo;
             // Another worker may have stolen everything meanwhile.
-            if last.is_some() || !ready.is_empty() {
+            if last.is_some() || !ready.is_empty() || !fired.is_empty() {
                 section.bits.insert(FULL);
             }
         });
@@ -682,7 +701,7 @@ impl<B: BlockingBackend> Worker<B> {
             // Only this worker fills its queue, so a load is enough.
             if queue.load().contains(FULL) {
                 queue.with(|section| {
-                    let Queue { lifo, ready } = section.state;
+                    let Queue { lifo, ready, .. } = section.state;
                     ready.extend(lifo.take());
                 });
                 return next.is_some();
@@ -742,6 +761,7 @@ impl<B: BlockingBackend> Drop for Worker<B> {
             (
                 section.state.lifo.take(),
                 std::mem::take(&mut section.state.ready),
+                std::mem::take(&mut section.state.fired),
             )
         });
         drop(left);
