@@ -269,6 +269,7 @@ impl Builder {
     #[must_use]
     pub fn build(self) -> LocalExecutor {
         let timers = self.timers.unwrap_or_else(Timers::threaded);
+        self.polls.start_watch();
         LocalExecutor {
             single: Owner::new(None, self.polls, &timers),
         }

@@ -1,11 +1,21 @@
-//! Reports of polls that take too long.
+//! Reports of polls that take too long, and how long polls take.
+//!
+//! ```text
+//!   poll begins ──▶ under way ──ends──▶ reported if it was long
+//!                       │
+//!                       └──ten times as long as the limit──▶ reported by the watch
+//! ```
+//!
+//! The watch is a thread that looks at the polls under way. It exists only if there is a
+//! report, so that a task that never yields is reported too.
 
 #![forbid(unsafe_code)]
 
 use std::fmt;
 use std::panic::Location;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use reveille::backend::Native;
@@ -17,6 +27,11 @@ use crate::task::{Id, Running};
 
 /// A poll that took longer than the limit of its executor. No other task ran on its
 /// thread meanwhile.
+///
+/// A poll is reported when it ends. A poll that [goes on](Self::goes_on) for ten times the
+/// limit is also reported while it does, once, by a thread of its own. So a task that
+/// never yields is reported with its name. A [`Simulation`](crate::Simulation) has no such
+/// thread.
 ///
 /// If the report panics, the panic hook reports that, and the executor goes on.
 ///
@@ -45,6 +60,7 @@ use crate::task::{Id, Running};
 pub struct LongPoll {
     metadata: Metadata,
     duration: Duration,
+    goes_on: bool,
 }
 
 impl LongPoll {
@@ -66,10 +82,16 @@ impl LongPoll {
         self.metadata.location
     }
 
-    /// Returns how long the poll took.
+    /// Returns how long the poll took, or has taken so far.
     #[must_use]
     pub fn duration(&self) -> Duration {
         self.duration
+    }
+
+    /// Returns whether the poll has not ended yet.
+    #[must_use]
+    pub fn goes_on(&self) -> bool {
+        self.goes_on
     }
 }
 
@@ -80,11 +102,11 @@ impl fmt::Display for LongPoll {
         if let Some(name) = self.name() {
             write!(f, " `{name}`")?;
         }
-        write!(
-            f,
-            ", spawned at {}, was polled for {duration:?}",
-            self.location()
-        )
+        let polled = match self.goes_on {
+            true => "has been polled for",
+            false => "was polled for",
+        };
+        write!(f, ", spawned at {}, {polled} {duration:?}", self.location())
     }
 }
 
@@ -97,6 +119,87 @@ pub(crate) struct Polls {
     timed: bool,
     report: Option<(Duration, Report)>,
     histogram: Option<Arc<Histogram>>,
+    under_way: Arc<UnderWay>,
+}
+
+/// How many times as long as the limit a poll goes on before it is reported meanwhile.
+const PATIENCE: u32 = 10;
+
+/// The polls under way, for the watch.
+#[derive(Default)]
+struct UnderWay {
+    state: Mutex<Watched>,
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct Watched {
+    /// A slot for each thread that polls at a time.
+    slots: Vec<Option<Poll>>,
+    /// The executor has ended.
+    closed: bool,
+}
+
+struct Poll {
+    start: Instant,
+    metadata: Metadata,
+    reported: bool,
+}
+
+impl UnderWay {
+    fn lock(&self) -> MutexGuard<'_, Watched> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a poll, and returns its slot.
+    fn begin(&self, start: Instant, metadata: &Metadata) -> usize {
+        let poll = Poll {
+            start,
+            metadata: metadata.clone(),
+            reported: false,
+        };
+        let mut state = self.lock();
+        let free = state.slots.iter().position(Option::is_none);
+        let slot = free.unwrap_or(state.slots.len());
+        match free {
+            Some(slot) => state.slots[slot] = Some(poll),
+            None => state.slots.push(Some(poll)),
+        }
+        slot
+    }
+
+    fn end(&self, slot: usize) {
+        let poll = self.lock().slots[slot].take();
+        drop(poll);
+    }
+
+    /// Reports polls that go on for longer than `over`, until the executor has ended.
+    fn watch(&self, over: Duration, report: &Report) {
+        let mut state = self.lock();
+        while !state.closed {
+            let now = Instant::now();
+            let long = state.slots.iter_mut().flatten().find_map(|poll| {
+                let duration = now - poll.start;
+                let due = duration > over && !std::mem::replace(&mut poll.reported, true);
+                due.then(|| LongPoll {
+                    metadata: poll.metadata.clone(),
+                    duration,
+                    goes_on: true,
+                })
+            });
+            state = match long {
+                Some(poll) => {
+                    drop(state);
+                    catch_panic(|| report(&poll));
+                    self.lock()
+                }
+                None => {
+                    let waited = self.ended.wait_timeout(state, over / 2);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
 }
 
 /// The number of buckets. The last takes all polls of eight seconds or more.
@@ -157,6 +260,28 @@ impl Polls {
         self.report = Some((over, Arc::new(report)));
     }
 
+    /// Starts the watch, if there is a report. If the system refuses the thread, only polls
+    /// that have ended are reported.
+    pub(crate) fn start_watch(&self) {
+        let Some((over, report)) = &self.report else {
+            return;
+        };
+        let (under_way, report) = (self.under_way.clone(), report.clone());
+        let over = over.saturating_mul(PATIENCE);
+        thread::Builder::new()
+            .name(String::from("reveille-watch"))
+            .spawn(move || under_way.watch(over, &report))
+            .ok();
+    }
+
+    /// Ends the watch.
+    pub(crate) fn close(&self) {
+        if self.report.is_some() {
+            self.under_way.lock().closed = true;
+            self.under_way.ended.notify_all();
+        }
+    }
+
     /// Counts polls by their duration.
     pub(crate) fn measure(&mut self) {
         self.timed = true;
@@ -198,15 +323,24 @@ impl Polls {
     fn run_timed(&self, runnable: Runnable<Native>) -> RunResult<Native> {
         let metadata = runnable.metadata();
         let start = Instant::now();
+        let watched = self.report.is_some();
+        let slot = watched.then(|| self.under_way.begin(start, &metadata));
         let ran = runnable.run();
         let duration = start.elapsed();
+        if let Some(slot) = slot {
+            self.under_way.end(slot);
+        }
         if let Some(histogram) = &self.histogram {
             histogram.count(duration);
         }
         if let Some((over, report)) = &self.report
             && duration > *over
         {
-            let poll = LongPoll { metadata, duration };
+            let poll = LongPoll {
+                metadata,
+                duration,
+                goes_on: false,
+            };
             // The task must go back to its queue even if the report panics.
             catch_panic(|| report(&poll));
         }

@@ -438,6 +438,7 @@ impl Drop for Owner {
         let single = &self.0;
         let _current = single.enter_thread();
         single.ended.set(true);
+        single.polls.close();
         if let Some(CallThreads { blocking, .. }) = single.blocking.get() {
             blocking.close();
         }

@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::future::pending;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -382,4 +382,52 @@ fn blocking_calls_work_outside_of_an_executor() {
     assert_eq!(block_on(call).unwrap(), (7, true));
     let panics = task::spawn_blocking(|| panic!("no coffee"));
     assert!(block_on(panics).unwrap_err().is_panic());
+}
+
+#[test]
+fn a_task_that_never_yields_is_reported_with_its_name() {
+    let over = Duration::from_millis(1);
+    let (says, said) = mpsc::channel();
+    let stop = Arc::new(AtomicBool::new(false));
+    let endless = |stop: Arc<AtomicBool>| async move {
+        while !stop.load(Ordering::SeqCst) {
+            std::hint::spin_loop();
+        }
+    };
+    let pool = ThreadPool::builder()
+        .workers(1)
+        .on_long_poll(over, {
+            let says = says.clone();
+            move |poll| {
+                says.send((poll.name().map(String::from), poll.goes_on()))
+                    .unwrap()
+            }
+        })
+        .build();
+    let spins = pool.spawn_named("spins", endless(stop.clone()));
+    let first = said.recv_timeout(Duration::from_secs(20)).unwrap();
+    assert_eq!(first, (Some(String::from("spins")), true));
+    stop.store(true, Ordering::SeqCst);
+    let last = said.recv_timeout(Duration::from_secs(20)).unwrap();
+    assert_eq!(last, (Some(String::from("spins")), false));
+    pool.block_on(spins).unwrap();
+
+    stop.store(false, Ordering::SeqCst);
+    let spins = thread::spawn({
+        let stop = stop.clone();
+        move || {
+            let executor = LocalExecutor::builder()
+                .on_long_poll(over, move |poll| says.send((None, poll.goes_on())).unwrap())
+                .build();
+            executor
+                .block_on(executor.spawn_local(endless(stop)))
+                .unwrap();
+        }
+    });
+    assert_eq!(
+        said.recv_timeout(Duration::from_secs(20)).unwrap(),
+        (None, true)
+    );
+    stop.store(true, Ordering::SeqCst);
+    spins.join().unwrap();
 }

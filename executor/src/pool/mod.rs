@@ -274,10 +274,14 @@ impl ThreadPool {
 
     fn end(&self) {
         let Shared {
-            workers, blocking, ..
+            workers,
+            blocking,
+            polls,
+            ..
         } = &*self.handle.0;
         workers.close();
         blocking.close();
+        polls.close();
     }
 }
 
@@ -840,6 +844,7 @@ impl Builder {
             threads,
             ended: false,
         };
+        pool.handle.0.polls.start_watch();
         for index in 0..self.workers {
             let started = pool.handle.start_worker(index, &driving, &pool.threads);
             if let Err(error) = started {
