@@ -7,7 +7,7 @@ use reveille::backend::BlockingBackend;
 use crate::report::{Counterexample, Report};
 use crate::run;
 use crate::run::token::Token;
-use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::plan::{Engine, Mode, Plan, Profile};
 use crate::subject::{GenericSubject, Subject, default_plans};
 
 /// Runs every engine over a primitive that is generic over its backend, and returns a
@@ -27,7 +27,7 @@ use crate::subject::{GenericSubject, Subject, default_plans};
 ///
 /// # Examples
 ///
-/// In the [documentation of the crate](crate#a-primitive-of-ones-own).
+/// At [`GenericSubject`].
 #[must_use]
 pub fn check<F: GenericSubject>(subject: &F, name: &str, profile: Profile) -> Vec<Report> {
     Mode::ALL
@@ -47,7 +47,7 @@ pub fn check<F: GenericSubject>(subject: &F, name: &str, profile: Profile) -> Ve
 ///
 /// # Examples
 ///
-/// In the [documentation of the crate](crate#a-primitive-of-ones-own).
+/// At [`GenericSubject`].
 #[must_use]
 pub fn explore<F: GenericSubject>(subject: &F, name: &str, mode: Mode, plan: &Plan) -> Report {
     assert_is_name(name);
@@ -63,7 +63,7 @@ pub fn explore<F: GenericSubject>(subject: &F, name: &str, mode: Mode, plan: &Pl
 ///
 /// # Examples
 ///
-/// In the [documentation of the crate](crate#a-primitive-of-ones-own).
+/// At [`GenericSubject`].
 pub fn replay<F: GenericSubject>(subject: &F, token: &str) -> Result<Counterexample, String> {
     run::replay(subject, &Token::parse(token)?)
 }
@@ -216,6 +216,89 @@ pub fn replay_foreign<S: Subject>(subject: S, token: &str) -> Result<Counterexam
     replay(&Foreign(Arc::new(subject)), token)
 }
 
+/// Runs a primitive that is made of Reveille's primitives, or of its
+/// [`StateLock`](reveille::protocol::StateLock), over the default backend.
+///
+/// The sections of the native lock are observed, so they are interleaved in every order
+/// by the engine `fibers`, and the primitive need not be generic over a backend. What is
+/// shared by other means, as an atomic or a `std::sync::Mutex`, is not observed: its
+/// accesses are not interleaved, and operations that use it are declared as
+/// [spanning](crate::Operation::spanning).
+/// Operations that block their thread are left out. `loom` does not apply.
+///
+/// A run of `fibers` that has seen no section does not [hold](Report::holds).
+///
+/// # Panics
+///
+/// Panics as [`check`] does.
+///
+/// # Examples
+///
+/// In the [documentation of the crate](crate#a-primitive-of-ones-own).
+#[must_use]
+pub fn check_native<S: Subject>(subject: S, name: &str, profile: Profile) -> Vec<Report> {
+    check(&OverNative(Arc::new(subject)), name, profile)
+}
+
+/// Runs a primitive as [`check_native`] does, in one mode, within the bounds of a plan.
+///
+/// # Panics
+///
+/// Panics as [`check`] does, and if the mode is one of loom.
+#[must_use]
+pub fn explore_native<S: Subject>(subject: S, name: &str, mode: Mode, plan: &Plan) -> Report {
+    assert!(
+        mode.engine() != Engine::Loom,
+        "`{}` replaces the lock, and this subject has that of the default backend: make it \
+         generic over its backend, and run `explore`",
+        mode.name()
+    );
+    let mut plan = *plan;
+    plan.bound.blocking = false;
+    explore(&OverNative(Arc::new(subject)), name, mode, &plan)
+}
+
+/// Runs an execution again that [`check_native`] or [`explore_native`] found to fail.
+///
+/// # Errors
+///
+/// Returns an error, as a sentence, if the token cannot be run or its execution did not
+/// fail.
+pub fn replay_native<S: Subject>(subject: S, token: &str) -> Result<Counterexample, String> {
+    replay(&OverNative(Arc::new(subject)), token)
+}
+
+/// A subject over the native lock, whatever the backend.
+pub(crate) struct OverNative<S>(pub(crate) Arc<S>);
+
+impl<S: Subject> GenericSubject for OverNative<S> {
+    type On<B: BlockingBackend> = Arc<S>;
+
+    fn on<B: BlockingBackend>(&self) -> Arc<S> {
+        self.0.clone()
+    }
+
+    fn is_native(&self) -> bool {
+        true
+    }
+
+    fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
+        match mode.engine() {
+            Engine::Loom => Vec::new(),
+            _ => without_blocking(&self.0, mode, profile),
+        }
+    }
+}
+
+/// Returns the default plans, without operations that block their thread.
+fn without_blocking(subject: &impl Subject, mode: Mode, profile: Profile) -> Vec<Plan> {
+    let mut plans = default_plans(subject, mode, profile);
+    for plan in &mut plans {
+        plan.bound.blocking = false;
+    }
+    plans
+}
+
 /// A subject that is the same over every backend.
 pub(crate) struct Foreign<S>(pub(crate) Arc<S>);
 
@@ -230,13 +313,7 @@ impl<S: Subject> GenericSubject for Foreign<S> {
     /// out.
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
         match mode {
-            Mode::Steps | Mode::Threads => {
-                let mut plans = default_plans(&self.0, mode, profile);
-                plans
-                    .iter_mut()
-                    .for_each(|plan| plan.bound.blocking = false);
-                plans
-            }
+            Mode::Steps | Mode::Threads => without_blocking(&self.0, mode, profile),
             _ => Vec::new(),
         }
     }

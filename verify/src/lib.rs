@@ -12,30 +12,22 @@
 //! # A primitive of one's own
 //!
 //! The example is a gate: a task that waits goes on once the gate is open. It is
-//! written over the [protocol](reveille::protocol), for any backend. A variant forgets
-//! a check:
+//! written over the [protocol](reveille::protocol). A variant forgets a check:
 //!
 //! ```
-//! use std::future::poll_fn;
-//! use std::marker::PhantomData;
-//! use std::sync::Arc;
 //! use std::task::{Context, Poll};
 //!
-//! use reveille::backend::BlockingBackend;
 //! use reveille::protocol::{Bits, StateLock, WakerSlot};
-//! use reveille_verify::{
-//!     Call, Class, GenericSubject, Mode, Operation, Plan, Profile, Role, Spec, Started, Subject, Value,
-//!     Verdict, check, explore, replay,
-//! };
+//! use reveille_verify::{Class, Closures, Profile, check_native, replay_native, subject};
 //!
 //! const OPEN: Bits = Bits::new(1);
 //!
-//! struct Gate<B: BlockingBackend> {
-//!     lock: StateLock<WakerSlot, B>,
+//! struct Gate {
+//!     lock: StateLock<WakerSlot>,
 //!     forgetful: bool,
 //! }
 //!
-//! impl<B: BlockingBackend> Gate<B> {
+//! impl Gate {
 //!     fn open(&self) {
 //!         self.lock.with(|section| {
 //!             section.bits.insert(OPEN);
@@ -57,111 +49,32 @@
 //!     }
 //! }
 //!
-//! // The operations.
-//! #[derive(Clone, Debug)]
-//! enum Op {
-//!     Open,
-//!     Opened,
+//! // Each operation with what it does and what it means. The state is whether the gate is
+//! // open. An operation without an outcome waits.
+//! fn gate(forgetful: bool) -> Closures<Gate, bool> {
+//!     let lock = || StateLock::new_in(Bits::EMPTY, WakerSlot::new());
+//!     subject(move || Gate { lock: lock(), forgetful }, false)
+//!         .role("porter")
+//!         .op("open", Gate::open, |_| [(true, ())])
+//!         .role("guest")
+//!         .poll("opened", Gate::poll_opened, |&open| open.then_some((true, ())))
+//!         .keeps_waker("until the gate opens")
 //! }
 //!
-//! // What the operations mean, one at a time.
-//! struct GateSpec;
-//!
-//! impl Spec for GateSpec {
-//!     type Op = Op;
-//!     type Ret = ();
-//!     type State = bool; // whether it is open
-//!
-//!     fn initial(&self) -> bool {
-//!         false
-//!     }
-//!
-//!     fn step(&self, &open: &bool, call: Call<'_, Op>) -> Vec<(bool, ())> {
-//!         match call.op {
-//!             Op::Open => vec![(true, ())],
-//!             Op::Opened if open => vec![(true, ())],
-//!             Op::Opened => vec![], // the task waits
-//!         }
-//!     }
-//! }
-//!
-//! // How the operations are started on the real gate.
-//! struct GateOn<B> {
-//!     forgetful: bool,
-//!     backend: PhantomData<fn() -> B>,
-//! }
-//!
-//! impl<B: BlockingBackend> Subject for GateOn<B> {
-//!     type Op = Op;
-//!     type Ret = ();
-//!     type Spec = GateSpec;
-//!     type Actor = Arc<Gate<B>>;
-//!
-//!     fn spec(&self) -> GateSpec {
-//!         GateSpec
-//!     }
-//!
-//!     fn roles(&self, _: usize) -> Vec<Role<Op>> {
-//!         let open = vec![Operation::immediate("open", Op::Open)];
-//!         // A `poll_fn` leaves its waker in the gate when it is dropped.
-//!         let opened = Operation::future("opened", Op::Opened)
-//!             .keeps_waker("until the gate opens");
-//!         vec![
-//!             Role { name: "porter", ops: open, symmetry: 0 },
-//!             Role { name: "guest", ops: vec![opened], symmetry: 1 },
-//!         ]
-//!     }
-//!
-//!     fn actors(&self, participants: usize) -> Vec<Arc<Gate<B>>> {
-//!         let gate = Arc::new(Gate {
-//!             lock: StateLock::new_in(Bits::EMPTY, WakerSlot::new()),
-//!             forgetful: self.forgetful,
-//!         });
-//!         vec![gate; participants]
-//!     }
-//!
-//!     fn start<'a>(
-//!         &self,
-//!         gate: &'a mut Arc<Gate<B>>,
-//!         call: Call<'_, Op>,
-//!         _: &dyn Fn() -> Value,
-//!     ) -> Started<'a, ()> {
-//!         match call.op {
-//!             Op::Open => Started::Done(gate.open()),
-//!             Op::Opened => Started::future(poll_fn(|cx| gate.poll_opened(cx))),
-//!         }
-//!     }
-//! }
-//!
-//! // The same over every backend, so that every engine can run it.
-//! struct Gates {
-//!     forgetful: bool,
-//! }
-//!
-//! impl GenericSubject for Gates {
-//!     type On<B: BlockingBackend> = GateOn<B>;
-//!
-//!     fn on<B: BlockingBackend>(&self) -> GateOn<B> {
-//!         GateOn { forgetful: self.forgetful, backend: PhantomData }
-//!     }
-//! }
-//!
-//! // Check it under every engine, in a test.
-//! for report in check(&Gates { forgetful: false }, "gate", Profile::Quick) {
+//! // Check it under every engine that applies, in a test.
+//! for report in check_native(gate(false), "gate", Profile::Quick) {
 //!     assert!(report.holds(), "{report}");
 //! }
 //!
-//! // Explore the broken gate under one engine, and show what the failure looks like.
-//! let broken = Gates { forgetful: true };
-//! let plan = Plan::of(Mode::Exhaustive, Profile::Quick);
-//! let report = explore(&broken, "forgetful-gate", Mode::Exhaustive, &plan);
-//! let failure = &report.failures[0];
+//! // Show what the failure of the broken gate looks like.
+//! let reports = check_native(gate(true), "forgetful-gate", Profile::Quick);
+//! let failure = reports.iter().flat_map(|report| &report.failures).next().unwrap();
 //! assert_eq!(failure.class, Class::LostWakeUp);
 //! assert_eq!(failure.program, "open/opened");
 //! println!("{failure}");
 //!
 //! // The token runs exactly that execution again.
-//! let again = replay(&broken, &failure.token).unwrap();
+//! let again = replay_native(gate(true), &failure.token).unwrap();
 //! assert_eq!(again.table, failure.table);
 //! ```
 //!
@@ -170,22 +83,22 @@
 //! ```text
 //! lost wake-up: guest waits in opened for ever although it could go on: none of its wakers was called since its last poll
 //! program: open/opened
-//! ┌───────────────────────────────────────────────────────────────────────┐
-//! │      porter                  guest                 clean-up           │
-//! ╞═══════════════════════════════════════════════════════════════════════╡
-//! │ 1    open                                                             │
-//! │ 2                            opened                                   │
-//! │ 3                              poll with w0                           │
-//! │ 4                              see [0b0]                              │
-//! │ 5                              clone w0 of guest                      │
-//! │ 6      lock [0b0] -> [0b1]                                            │
-//! │ 7    = ()                                                             │
-//! │ 8                              lock [0b1]                             │
-//! │ 9                              pending                                │
-//! │ 10                             waits                                  │
-//! │ 11                                                   drop w0 of guest │
-//! │ 12                                                   drop w0 of guest │
-//! └───────────────────────────────────────────────────────────────────────┘
+//! ┌─────────────────────────────────────────────────────────────────────────────────────────────────────┐
+//! │      porter                                                guest                 clean-up           │
+//! ╞═════════════════════════════════════════════════════════════════════════════════════════════════════╡
+//! │ 1    open                                                                                           │
+//! │ 2                                                          opened                                   │
+//! │ 3                                                            poll with w0                           │
+//! │ 4                                                            see [0b0]                              │
+//! │ 5                                                            clone w0 of guest                      │
+//! │ 6      lock [0b0] -> [0b1]  <-- no wake of guest follows                                            │
+//! │ 7    = ()                                                                                           │
+//! │ 8                                                            lock [0b1]                             │
+//! │ 9                                                            pending                                │
+//! │ 10                                                           waits                                  │
+//! │ 11                                                                                 drop w0 of guest │
+//! │ 12                                                                                 drop w0 of guest │
+//! └─────────────────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
 //! A number counts events. `w0` is the first waker of a participant, and `[0b0]` are
@@ -207,8 +120,13 @@
 //! # assert_eq!(plans(Mode::Steps, Profile::Quick)[1].text(), "4x1, none blocking");
 //! ```
 //!
-//! A primitive of any crate that is not generic over a backend is run by
-//! [`check_foreign`]. It needs a [`Subject`], and no [`GenericSubject`].
+//! | the primitive | is run by | with |
+//! | --- | --- | --- |
+//! | over the default backend | [`check_native`] | a [`subject`](subject()) of closures, or a [`Subject`] |
+//! | generic over its backend | [`check`], which also explores memory orderings | a [`GenericSubject`] |
+//! | of any crate | [`check_foreign`], which interleaves whole polls | as the first |
+//!
+//! [`Suite`] has the whole of the command for them, in a test target.
 //!
 //! # Code that uses primitives
 //!
@@ -432,7 +350,10 @@ mod subjects;
 #[cfg(test)]
 mod tests;
 
-pub use check::{check, check_foreign, explore, explore_foreign, replay, replay_foreign};
+pub use check::{
+    check, check_foreign, check_native, explore, explore_foreign, explore_native, replay,
+    replay_foreign, replay_native,
+};
 pub use model::handle::{Handle, JoinHandle, Sometimes};
 pub use model::report::{Failure, Kind, ModelReport};
 pub use model::set_up::Model;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::check::{Foreign, assert_is_name};
+use crate::check::{Foreign, OverNative, assert_is_name};
 use crate::run::Generic;
 use crate::run::entry::{SpecimenEntry, SubjectEntry, Surface};
 use crate::subject::verdict::Class;
@@ -59,8 +59,12 @@ use crate::{specimens, subjects};
 /// ```
 ///
 /// Then `cargo test --test verify` runs everything, and
-/// `cargo test --test verify -- --help` lists the options. [`main!`](crate::main) writes
+/// `cargo test --test verify -- --help` lists the options. If the command is installed,
+/// by `cargo install reveille-verify`, it is `cargo verify`. [`main!`](crate::main) writes
 /// this function for subjects that need nothing else.
+///
+/// `cargo test NAME` passes the name to this target too, which then looks for a subject
+/// of that name. With `test = false` the target runs only if it is asked for.
 pub struct Suite {
     /// The command that runs the suite, for messages.
     pub(crate) command: String,
@@ -92,6 +96,18 @@ impl Suite {
     #[must_use]
     pub fn subject(self, name: &str, subject: impl GenericSubject) -> Self {
         self.with(name, "a subject of this crate", subject)
+    }
+
+    /// Adds a subject over the default backend, as
+    /// [`check_native`](crate::check_native) runs it.
+    ///
+    /// # Panics
+    ///
+    /// Panics as [`subject`](Self::subject) does.
+    #[must_use]
+    pub fn native(self, name: &str, subject: impl Subject) -> Self {
+        let about = "a subject over the default backend";
+        self.with(name, about, OverNative(Arc::new(subject)))
     }
 
     /// Adds a subject that is not generic over a backend, as

@@ -26,7 +26,7 @@ impl std::fmt::Debug for Ran {
 }
 
 fn verify(arguments: &[&str]) -> Ran {
-    let output = Command::new(env!("CARGO_BIN_EXE_reveille-verify"))
+    let output = Command::new(env!("CARGO_BIN_EXE_cargo-verify"))
         .args(arguments)
         .output()
         .expect("the command runs");
@@ -114,7 +114,7 @@ fn the_number_of_processes_changes_nothing_that_is_found() {
 #[test]
 fn a_worker_that_is_asked_for_what_there_is_not_says_so() {
     for line in ["", "7", "a b c", "99999 0 1"] {
-        let mut worker = Command::new(env!("CARGO_BIN_EXE_reveille-verify"))
+        let mut worker = Command::new(env!("CARGO_BIN_EXE_cargo-verify"))
             .args(["state-lock", "--worker"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -455,7 +455,7 @@ fn specimens_can_be_asked_for_by_subject() {
 #[test]
 fn tables_fit_into_columns() {
     for columns in [60, 80] {
-        let output = Command::new(env!("CARGO_BIN_EXE_reveille-verify"))
+        let output = Command::new(env!("CARGO_BIN_EXE_cargo-verify"))
             .args(["set-once", "oneshot/no-wake", "--engine", "sequential"])
             .env("COLUMNS", columns.to_string())
             .output()
@@ -477,7 +477,7 @@ fn tables_fit_into_columns() {
 #[test]
 fn a_run_that_is_stopped_has_written_what_it_had() {
     let file = Scratch::new("stopped");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_reveille-verify"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-verify"))
         .args(["state-lock", "oneshot", "--profile", "full"])
         .args(["--engine", "sequential", "--json", file.path()])
         .stdout(Stdio::null())
@@ -623,5 +623,40 @@ fn results_are_written_for_ci_servers_and_browsers() {
     let html = std::fs::read_to_string(html.path()).expect("it was written");
     for part in ["<!DOCTYPE html>", "set-once", "<svg", "--replay"] {
         assert!(html.contains(part), "no {part} in the page");
+    }
+}
+
+/// As a subcommand of cargo, the command runs the suite of the crate that it is in.
+#[test]
+fn an_installed_command_runs_the_suite_of_the_crate() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("with-a-suite");
+    std::fs::create_dir_all(folder.join("tests")).unwrap();
+    std::fs::create_dir_all(folder.join("src")).unwrap();
+    let write = |path: &str, text: &str| std::fs::write(folder.join(path), text).unwrap();
+    write("src/lib.rs", "");
+    write(
+        "Cargo.toml",
+        "[package]\nname = \"with-a-suite\"\nedition = \"2024\"\n[workspace]\n\
+         [[test]]\nname = \"verify\"\nharness = false\n",
+    );
+    write(
+        "tests/verify.rs",
+        "fn main() { println!(\"suite: {:?}\", std::env::args().nth(1)); }",
+    );
+    let run = |arguments: &[&str], folder: &Path| {
+        let output = Command::new(env!("CARGO_BIN_EXE_cargo-verify"))
+            .args(arguments)
+            .current_dir(folder)
+            .output()
+            .expect("the command runs");
+        String::from_utf8(output.stdout).expect("it prints text")
+    };
+    let text = run(&["verify", "gate"], &folder.join("src"));
+    assert!(text.contains("suite: Some(\"gate\")"), "{text}");
+    // Anywhere else, and where cargo is not what runs it, it is Reveille's own.
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (arguments, folder) in [(&["verify", "--list"][..], here), (&["--list"], &folder)] {
+        let text = run(arguments, folder);
+        assert!(text.starts_with("state-lock: "), "{text}");
     }
 }

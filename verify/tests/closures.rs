@@ -1,12 +1,21 @@
 //! Subjects made of closures.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use reveille::protocol::{Bits, StateLock, WakerSlot};
 
 use reveille::{Notify, Semaphore};
-use reveille_verify::{Class, Closures, Mode, Plan, Profile, Report, explore_foreign, subject};
+use reveille_verify::{
+    Class, Closures, Mode, Plan, Profile, Report, Verdict, explore_foreign, explore_native,
+    replay_native, subject,
+};
 
 fn steps(subject: Closures<impl Send + Sync + 'static, impl State>) -> Report {
-    let plan = Plan::of(Mode::Steps, Profile::Quick);
+    let mut plan = Plan::of(Mode::Steps, Profile::Quick);
+    plan.bound.total = 3;
+    plan.bound.panics = false;
     explore_foreign(subject, "subject", Mode::Steps, &plan)
 }
 
@@ -86,4 +95,133 @@ fn operations_without_a_role_are_not_mixed_with_roles() {
     let _ = subject(|| (), ())
         .op("nothing", |()| (), |()| [((), ())])
         .role("late");
+}
+
+const OPEN: Bits = Bits::new(1);
+
+/// A gate over the default backend. A variant forgets a check.
+struct Gate {
+    lock: StateLock<WakerSlot>,
+    forgetful: bool,
+}
+
+impl Gate {
+    fn open(&self) {
+        self.lock.with(|section| {
+            section.bits.insert(OPEN);
+            section.wakes.wake(section.state);
+        });
+    }
+
+    fn poll_opened(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.lock.load().contains(OPEN) {
+            return Poll::Ready(());
+        }
+        self.lock.poll(cx, true, |section, registration| {
+            if section.bits.contains(OPEN) && !self.forgetful {
+                return Ok(());
+            }
+            Err(registration.register(section.state))
+        })
+    }
+}
+
+fn gate(forgetful: bool) -> Closures<Gate, bool> {
+    let create = move || Gate {
+        lock: StateLock::new_in(Bits::EMPTY, WakerSlot::new()),
+        forgetful,
+    };
+    subject(create, false)
+        .role("porter")
+        .op("open", Gate::open, |_| [(true, ())])
+        .role("guest")
+        .poll("opened", Gate::poll_opened, |&open| {
+            open.then_some((true, ()))
+        })
+        .keeps_waker("until the gate opens")
+}
+
+fn exhaustive(subject: Closures<impl Send + Sync + 'static, impl State>) -> Report {
+    let plan = Plan::of(Mode::Exhaustive, Profile::Quick);
+    explore_native(subject, "gate", Mode::Exhaustive, &plan)
+}
+
+/// The fault is between two sections of a poll, which only an interleaving shows.
+#[test]
+fn sections_of_the_default_backend_are_interleaved() {
+    assert!(steps(gate(true)).holds());
+    let report = exhaustive(gate(false));
+    assert!(report.holds(), "{report}");
+    assert_eq!(report.verdict, Verdict::Complete);
+    assert!(report.executions > 2 * report.programs, "{report}");
+
+    let report = exhaustive(gate(true));
+    let failure = &report.failures[0];
+    assert_eq!(failure.class, Class::LostWakeUp, "{report}");
+    assert_eq!(failure.program, "open/opened");
+    let again = replay_native(gate(true), &failure.token).expect("it fails again");
+    assert_eq!(again.table, failure.table);
+}
+
+/// Reveille's own primitives are over the default backend, too: a latch of a flag and a
+/// notification, which begins to wait before it looks at the flag, or after.
+#[test]
+fn a_primitive_made_of_primitives_needs_no_backend() {
+    type Latch = (StateLock<()>, Notify);
+    fn is_open(latch: &Latch) -> bool {
+        latch.0.load().contains(OPEN)
+    }
+    let latch = |late: bool| {
+        let create = || (StateLock::new_in(Bits::EMPTY, ()), Notify::new());
+        subject(create, false)
+            .role("opener")
+            .op(
+                "open",
+                |(flag, notify): &Latch| {
+                    flag.with(|section| section.bits.insert(OPEN));
+                    notify.notify_waiters();
+                },
+                |_| [(true, ())],
+            )
+            .role("waiter")
+            .future(
+                "wait",
+                move |latch: Arc<Latch>| async move {
+                    if late {
+                        while !is_open(&latch) {
+                            latch.1.notified().await; // It is opened before this line.
+                        }
+                        return;
+                    }
+                    loop {
+                        let notified = latch.1.notified();
+                        if is_open(&latch) {
+                            return;
+                        }
+                        notified.await;
+                    }
+                },
+                |&open| open.then_some((true, ())),
+            )
+    };
+    let report = exhaustive(latch(false));
+    assert!(report.holds(), "{report}");
+    let report = exhaustive(latch(true));
+    assert_eq!(report.failures[0].class, Class::LostWakeUp, "{report}");
+}
+
+/// A verdict about interleavings needs something to interleave.
+#[test]
+fn a_run_that_sees_no_section_does_not_hold() {
+    let flag = subject(|| AtomicBool::new(false), false).op(
+        "set",
+        |flag| flag.store(true, Ordering::SeqCst),
+        |_| [(true, ())],
+    );
+    let report = exhaustive(flag);
+    assert!(report.failures.is_empty() && !report.holds(), "{report}");
+    assert!(
+        report.to_string().contains("no section was seen"),
+        "{report}"
+    );
 }

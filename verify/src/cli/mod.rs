@@ -8,10 +8,11 @@ mod terminal;
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::{CommandFactory, FromArgMatches};
+use serde_json::Value;
 
 use crate::cli::options::Cli;
 use crate::cli::request::{Request, Run};
@@ -27,11 +28,56 @@ use crate::run::token::Token;
 /// Runs `cargo verify`, by the command line of the process.
 #[must_use]
 pub fn main() -> ExitCode {
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == "audit") {
+    let mut arguments = std::env::args_os().skip(1).peekable();
+    // Cargo passes the name of the subcommand to an installed one.
+    let installed = arguments.next_if(|first| first == "verify").is_some();
+    if installed && own_suite() {
+        let mut cargo = cargo();
+        cargo.args(["test", "--release", "--test", TARGET, "--"]);
+        return status_of(cargo.args(arguments));
+    }
+    if arguments.next_if(|first| first == "audit").is_some() {
         return audit(arguments);
     }
-    registry::reveille().main()
+    registry::reveille().run(arguments)
+}
+
+/// The name of the test target that is a crate's own suite.
+const TARGET: &str = "verify";
+
+/// Returns `true` if the package in the current directory has a suite of its own.
+fn own_suite() -> bool {
+    let mut metadata = cargo();
+    metadata.args(["metadata", "--no-deps", "--format-version", "1"]);
+    let output = metadata.stderr(Stdio::null()).output();
+    let json = output
+        .ok()
+        .and_then(|output| serde_json::from_slice::<Value>(&output.stdout).ok());
+    let here = std::env::current_dir().unwrap_or_default();
+    let packages = json.as_ref().and_then(|json| json["packages"].as_array());
+    packages.into_iter().flatten().any(|package| {
+        let manifest = package["manifest_path"].as_str().map(Path::new);
+        let folder = manifest.and_then(Path::parent);
+        let targets = package["targets"].as_array().into_iter().flatten();
+        let is_suite = |target: &Value| target["name"] == TARGET && target["kind"][0] == "test";
+        folder.is_some_and(|folder| here.starts_with(folder)) && targets.into_iter().any(is_suite)
+    })
+}
+
+fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// Runs a command, and returns its exit status.
+fn status_of(command: &mut Command) -> ExitCode {
+    match command.status().map(|status| status.code()) {
+        Ok(Some(code)) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
+        Ok(None) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("error: cannot start cargo: {error}");
+            ExitCode::from(2)
+        }
+    }
 }
 
 /// Runs the audit of public crates. It is a workspace of its own, so that only the audit
@@ -45,17 +91,9 @@ fn audit(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         );
         return ExitCode::from(2);
     }
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = cargo();
     cargo.args(["run", "--quiet", "--release", "--manifest-path"]);
-    let status = cargo.arg(manifest).arg("--").args(arguments).status();
-    match status.map(|status| status.code()) {
-        Ok(Some(code)) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
-        Ok(None) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("error: cannot start cargo: {error}");
-            ExitCode::from(2)
-        }
-    }
+    status_of(cargo.arg(manifest).arg("--").args(arguments))
 }
 
 impl Suite {
@@ -63,10 +101,15 @@ impl Suite {
     /// of the process.
     #[must_use]
     pub fn main(self) -> ExitCode {
+        self.run(std::env::args_os().skip(1))
+    }
+
+    fn run(&self, arguments: impl Iterator<Item = OsString>) -> ExitCode {
         let command = Cli::command().bin_name(self.command.clone());
-        let cli = Cli::from_arg_matches(&command.get_matches());
+        let name = std::iter::once(OsString::from("verify"));
+        let cli = Cli::from_arg_matches(&command.get_matches_from(name.chain(arguments)));
         let cli = cli.unwrap_or_else(|error| error.exit());
-        match run(&cli, &self) {
+        match run(&cli, self) {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::from(1),
             Err(sentence) => {

@@ -187,6 +187,7 @@ fn add(all: &mut Report, shard: Report) {
     all.verdict = all.verdict.max(shard.verdict);
     all.programs += shard.programs;
     all.executions += shard.executions;
+    all.observed = all.observed.map(|it| it + shard.observed.unwrap_or(0));
     all.seconds += shard.seconds;
     let mut counts = BTreeMap::new();
     let both = std::mem::take(&mut all.coverage)

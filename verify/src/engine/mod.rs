@@ -64,6 +64,8 @@ pub(crate) struct Explored {
     /// Whether every execution of the engine's kind was run.
     pub(crate) exhausted: bool,
     pub(crate) failure: Option<Failure>,
+    /// How many sections were observed, if a hook is what observes them.
+    pub(crate) observed: Option<u64>,
 }
 
 /// The failure of an execution.
@@ -128,6 +130,11 @@ impl Job {
         })
     }
 
+    /// Returns `true` if a hook observes the sections.
+    pub(crate) fn is_native(&self) -> bool {
+        self.subject.is_native()
+    }
+
     fn participants(&self) -> usize {
         self.program.participants.len()
     }
@@ -179,6 +186,7 @@ impl Job {
             repeated: 0,
             exhausted: exhausted && failure.is_none(),
             failure,
+            observed: None,
         }
     }
 }

@@ -23,14 +23,14 @@
 pub(crate) mod event;
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Context, Poll, Waker};
 
-use reveille::backend::{Hooks, Observer, Park, Passage, hooked};
+use reveille::backend::{Hooks, Observer, Park, Passage, WatchedLock, Watcher, hooked, watch};
 use reveille::protocol::Bits;
 
 use crate::execution::event::{Event, What};
@@ -924,37 +924,22 @@ impl std::fmt::Debug for Visit {
     }
 }
 
-impl Observer for Probe {
-    type Park = ProbePark;
-    type Visit = Visit;
-
-    fn approach(address: usize, passage: Passage) -> Visit {
+impl Visit {
+    /// Creates a visit of the lock at this address by the participant that runs.
+    fn new(address: usize, passage: Passage) -> Self {
         let execution = Execution::current();
         let (who, lock) = execution.as_ref().map_or((0, 0), |execution| {
             let mut state = execution.state();
             let who = execution.me(&state);
             let seen = &mut state.locks.seen;
-            let lock = seen
-                .iter()
-                .position(|&seen| seen == address)
-                .unwrap_or_else(|| {
-                    seen.push(address);
-                    seen.len() - 1
-                });
-            let access = Access {
-                lock,
-                reads: matches!(passage, Passage::Load | Passage::Look),
-                excludes: passage == Passage::With,
-            };
-            let participant = &mut state.participants[who];
-            let starts = participant.starting.then_some(participant.wakers);
-            if state.phase == Phase::Running {
-                drop(state);
-                execution.threads.approach(who, access, starts);
-            }
+            let known = seen.iter().position(|&seen| seen == address);
+            let lock = known.unwrap_or_else(|| {
+                seen.push(address);
+                seen.len() - 1
+            });
             (who, lock)
         });
-        Visit {
+        Self {
             execution,
             who,
             lock,
@@ -962,21 +947,40 @@ impl Observer for Probe {
         }
     }
 
-    fn enter(visit: &mut Visit) {
-        if let Some(execution) = &visit.execution {
-            let mut state = execution.state();
-            state.participants[visit.who].starting = false;
-            state.participants[visit.who].sections += 1;
-            state.tick(visit.who);
+    /// Waits until the section may begin.
+    fn approach(&self) {
+        let Some(execution) = &self.execution else {
+            return;
+        };
+        let state = execution.state();
+        let access = Access {
+            lock: self.lock,
+            reads: matches!(self.passage, Passage::Load | Passage::Look),
+            excludes: self.passage == Passage::With,
+        };
+        let participant = &state.participants[self.who];
+        let starts = participant.starting.then_some(participant.wakers);
+        if state.phase == Phase::Running {
+            drop(state);
+            execution.threads.approach(self.who, access, starts);
         }
     }
 
-    fn leave(visit: &mut Visit, before: Bits, after: Bits) {
-        if let Some(execution) = &visit.execution {
+    fn enter(&self) {
+        if let Some(execution) = &self.execution {
             let mut state = execution.state();
-            state.participants[visit.who].sections -= 1;
-            let (lock, passage) = (visit.lock, visit.passage);
-            state.log(visit.who, || What::Section {
+            state.participants[self.who].starting = false;
+            state.participants[self.who].sections += 1;
+            state.tick(self.who);
+        }
+    }
+
+    fn leave(&self, before: Bits, after: Bits) {
+        if let Some(execution) = &self.execution {
+            let mut state = execution.state();
+            state.participants[self.who].sections -= 1;
+            let (lock, passage) = (self.lock, self.passage);
+            state.log(self.who, || What::Section {
                 lock,
                 passage,
                 before,
@@ -989,9 +993,28 @@ impl Observer for Probe {
                     Passage::Update => before != after,
                     Passage::With => true,
                 };
-                execution.threads.left(visit.who, lock, changed);
+                execution.threads.left(self.who, lock, changed);
             }
         }
+    }
+}
+
+impl Observer for Probe {
+    type Park = ProbePark;
+    type Visit = Visit;
+
+    fn approach(address: usize, passage: Passage) -> Visit {
+        let visit = Visit::new(address, passage);
+        visit.approach();
+        visit
+    }
+
+    fn enter(visit: &mut Visit) {
+        Visit::enter(visit);
+    }
+
+    fn leave(visit: &mut Visit, before: Bits, after: Bits) {
+        Visit::leave(visit, before, after);
     }
 
     fn created() {
@@ -1032,8 +1055,101 @@ impl Observer for Unwatched {
     fn dropped() {}
 }
 
-/// The parker of a blocking operation, which is suspended as a future would be.
+/// Reports the sections of [`Native`](reveille::backend::Native) to the execution of the
+/// current thread, for a subject that is not generic over its backend.
+///
+/// It is told of no lock that is created. So a lock counts from its first section, and
+/// one that is never used does not count.
 #[derive(Debug)]
+pub(crate) struct NativeProbe;
+
+thread_local! {
+    /// The parkers that [`NativeProbe`] has created in the current execution.
+    static PARKERS: RefCell<Vec<ProbePark>> = const { RefCell::new(Vec::new()) };
+    /// How many sections [`NativeProbe`] has been told of.
+    static SECTIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+impl NativeProbe {
+    /// Runs `f` with the probe, and returns how many sections it was told of.
+    pub(crate) fn during<R>(f: impl FnOnce() -> R) -> (R, u64) {
+        static PROBE: NativeProbe = NativeProbe;
+
+        /// Sets the previous watcher again, even after a panic.
+        struct Restore(Option<&'static dyn Watcher>);
+
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                watch(self.0);
+                PARKERS.take();
+            }
+        }
+
+        let before = SECTIONS.get();
+        let restore = Restore(watch(Some(&PROBE)));
+        let result = f();
+        drop(restore);
+        (result, SECTIONS.get() - before)
+    }
+
+    fn parked(parker: usize) -> ProbePark {
+        PARKERS.with_borrow(|parkers| parkers[parker].clone())
+    }
+}
+
+impl Watcher for NativeProbe {
+    fn approach(&self, lock: WatchedLock<'_>, passage: Passage) {
+        SECTIONS.set(SECTIONS.get() + 1);
+        let visit = Visit::new(lock.address, passage);
+        if let Some(execution) = &visit.execution {
+            let locks = &mut execution.state().locks;
+            locks.created = locks.created.max(visit.lock + 1);
+        }
+        visit.approach();
+    }
+
+    fn enter(&self, lock: WatchedLock<'_>) {
+        Visit::new(lock.address, Passage::Load).enter();
+    }
+
+    fn leave(&self, lock: WatchedLock<'_>, passage: Passage, before: Bits, after: Bits) {
+        Visit::new(lock.address, passage).leave(before, after);
+    }
+
+    fn dropped(&self, lock: WatchedLock<'_>) {
+        if let Some(execution) = Execution::current() {
+            let locks = &mut execution.state().locks;
+            let seen = locks.seen.iter_mut();
+            if let Some(seen) = seen.into_iter().find(|seen| **seen == lock.address) {
+                *seen = 0; // There is no lock at this address any more.
+                locks.dropped += 1;
+            }
+        }
+    }
+
+    fn parker(&self) -> usize {
+        let parker = ProbePark::new();
+        PARKERS.with_borrow_mut(|parkers| {
+            let old = parkers.first();
+            if old.is_some_and(|old| !Arc::ptr_eq(&old.execution.0, &parker.execution.0)) {
+                parkers.clear();
+            }
+            parkers.push(parker);
+            parkers.len() - 1
+        })
+    }
+
+    fn park(&self, parker: usize) {
+        Self::parked(parker).park();
+    }
+
+    fn unpark(&self, parker: usize) {
+        Self::parked(parker).unpark();
+    }
+}
+
+/// The parker of a blocking operation, which is suspended as a future would be.
+#[derive(Clone, Debug)]
 pub(crate) struct ProbePark {
     who: usize,
     /// Its number among the wakers of the participant.
@@ -1041,6 +1157,7 @@ pub(crate) struct ProbePark {
     execution: ByDebug,
 }
 
+#[derive(Clone)]
 struct ByDebug(Arc<Execution>);
 
 impl std::fmt::Debug for ByDebug {

@@ -45,6 +45,9 @@ pub(crate) trait AnySubject: Alphabet + Send + Sync {
 
     /// Describes bits by [`Subject::describe`].
     fn describe(&self, bits: Bits) -> String;
+
+    /// Returns `true` if its sections are those of the native lock, which a hook reports.
+    fn is_native(&self) -> bool;
 }
 
 /// What a participant holds.
@@ -63,13 +66,12 @@ pub(crate) type History<'a> = Vec<Vec<Invocation<'a, usize, BoxedRet>>>;
 
 /// Returns the subject for this many participants, with its types erased.
 pub(crate) fn erase<S: Subject>(subject: S, participants: usize) -> Arc<dyn AnySubject> {
-    let roles = subject.roles(participants);
-    let bare = roles.iter().map(bare).collect();
-    Arc::new(Known {
-        subject,
-        roles,
-        bare,
-    })
+    Arc::new(Known::new(subject, participants, false))
+}
+
+/// Erases the types of a subject whose sections are those of the native lock.
+pub(crate) fn erase_native<S: Subject>(subject: S, participants: usize) -> Arc<dyn AnySubject> {
+    Arc::new(Known::new(subject, participants, true))
 }
 
 /// Returns a role whose operations have no type.
@@ -85,6 +87,20 @@ struct Known<S: Subject> {
     subject: S,
     roles: Vec<Role<S::Op>>,
     bare: Vec<Role<()>>,
+    native: bool,
+}
+
+impl<S: Subject> Known<S> {
+    fn new(subject: S, participants: usize, native: bool) -> Self {
+        let roles = subject.roles(participants);
+        let bare = roles.iter().map(bare).collect();
+        Self {
+            subject,
+            roles,
+            bare,
+            native,
+        }
+    }
 }
 
 impl<S: Subject> Alphabet for Known<S> {
@@ -124,6 +140,10 @@ impl<S: Subject> AnySubject for Known<S> {
 
     fn describe(&self, bits: Bits) -> String {
         self.subject.describe(bits)
+    }
+
+    fn is_native(&self) -> bool {
+        self.native
     }
 }
 

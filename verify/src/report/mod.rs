@@ -62,6 +62,10 @@ pub struct Report {
     pub programs: u64,
     /// How many executions they took.
     pub executions: u64,
+    /// How many sections were observed, for a subject over the native lock. Without one
+    /// there was nothing to interleave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) observed: Option<u64>,
     /// How often each operation was run in each polling mode.
     pub(crate) coverage: Vec<Coverage>,
     /// The smallest program that failed. [`check`](crate::check) and its siblings
@@ -73,10 +77,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns `true` if the subject holds. A run without an execution does not hold.
+    /// Returns `true` if the subject holds. A run without an execution does not hold, nor
+    /// does one that interleaves sections and has seen none.
     #[must_use]
     pub fn holds(&self) -> bool {
-        self.failures.is_empty() && self.programs > 0 && self.executions >= self.programs
+        let ran = self.programs > 0 && self.executions >= self.programs;
+        self.failures.is_empty() && ran && self.observed != Some(0)
     }
 
     /// Formats the run in a line.
@@ -84,6 +90,7 @@ impl Report {
         let found = match self.failures.first() {
             Some(failure) => format!("FAILS: {}", failure.class),
             None if self.holds() => "holds".to_owned(),
+            None if self.observed == Some(0) => "FAILS: no section was seen".to_owned(),
             None => "FAILS: nothing was run".to_owned(),
         };
         format!(

@@ -84,6 +84,8 @@ pub(crate) struct BatchResult {
     pub(crate) programs: u64,
     /// How many executions that took.
     pub(crate) executions: u64,
+    /// How many sections were observed, if a hook is what observes them.
+    pub(crate) observed: u64,
     /// Whether a limit cut one of them.
     pub(crate) cut: bool,
     /// The programs that failed, by their numbers, and how.
@@ -116,6 +118,7 @@ impl BatchResult {
             let one = run(program);
             all.programs += one.programs;
             all.executions += one.executions;
+            all.observed += one.observed;
             all.cut |= one.cut;
             all.time += one.time;
             all.failures.extend(one.failures);
@@ -352,6 +355,9 @@ impl Progress {
         let report = self.report.as_mut().expect("the run is prepared");
         report.programs += result.programs;
         report.executions += result.executions;
+        if let Some(observed) = &mut report.observed {
+            *observed += result.observed;
+        }
         report.seconds += result.time;
         if result.cut && report.verdict == Verdict::Complete {
             report.verdict = Verdict::Bounded;

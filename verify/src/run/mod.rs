@@ -20,15 +20,15 @@ use reveille::backend::{Loom, LoomWord, Native, Observed};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{self, Explored, Failure, Job, Limits, Traced, quiet};
-use crate::execution::{Probe, Unwatched};
-use crate::judge::erased::{AnySubject, erase};
+use crate::execution::{NativeProbe, Probe, Unwatched};
+use crate::judge::erased::{AnySubject, erase, erase_native};
 use crate::program::Program;
 use crate::report::table;
 use crate::report::trace::Trace;
 use crate::report::{Counterexample, Coverage, Report};
 use crate::run::dispatch::{BatchResult, Event, Thread, Work};
 use crate::run::token::Token;
-use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::plan::{Engine, Mode, Plan, Profile};
 use crate::subject::validate::validate;
 use crate::subject::verdict::Class;
 use crate::subject::{GenericSubject, Subject};
@@ -188,6 +188,9 @@ fn over_backend<F: GenericSubject>(
     mode: Mode,
     participants: usize,
 ) -> Arc<dyn AnySubject> {
+    if subject.is_native() {
+        return erase_native(subject.on::<Native>(), participants);
+    }
     match mode {
         Mode::Steps | Mode::Exhaustive | Mode::Random | Mode::Pct => {
             erase(subject.on::<Observed<Native, Probe>>(), participants)
@@ -200,6 +203,15 @@ fn over_backend<F: GenericSubject>(
 
 /// Explores one program under the engine of a mode.
 fn explore(mode: Mode, job: &Arc<Job>, limits: Limits) -> Explored {
+    if job.is_native() && matches!(mode.engine(), Engine::Sequential | Engine::Fibers) {
+        let (mut explored, sections) = NativeProbe::during(|| explore_unhooked(mode, job, limits));
+        explored.observed = Some(sections);
+        return explored;
+    }
+    explore_unhooked(mode, job, limits)
+}
+
+fn explore_unhooked(mode: Mode, job: &Arc<Job>, limits: Limits) -> Explored {
     use engine::{fibers, loom, sequential, stress};
     match mode {
         Mode::Steps => sequential::explore(job, limits),
@@ -255,6 +267,8 @@ struct Programs {
     plan: Plan,
     programs: Vec<Program>,
     shard: Shard,
+    /// Whether the sections are those of the native lock.
+    native: bool,
     /// Whether the programs are not those of the plan, but one that was asked for.
     chosen: bool,
 }
@@ -271,6 +285,7 @@ impl Programs {
             Some(program) => program.split('/').count(),
             None => plan.bound.participants,
         };
+        let native = subject.is_native();
         let subject = over_backend(subject, mode, participants);
         let mut programs = match (&selection.program, plan.drawn) {
             (Some(program), _) => Program::parse(program, subject.roles())
@@ -289,6 +304,7 @@ impl Programs {
             plan: *plan,
             programs,
             shard: selection.shard,
+            native,
             chosen: selection.program.is_some(),
         }
     }
@@ -312,6 +328,7 @@ impl Work for Programs {
             },
             programs: 0,
             executions: 0,
+            observed: (self.native && self.mode.engine() == Engine::Fibers).then_some(0),
             coverage: Vec::new(),
             failures: Vec::new(),
             seconds: Duration::ZERO,
@@ -357,6 +374,7 @@ impl Work for Programs {
             programs: 1,
             executions: explored.executions,
             cut: !explored.exhausted,
+            observed: explored.observed.unwrap_or(0),
             failures: failure.into_iter().collect(),
             ..BatchResult::default()
         }

@@ -124,6 +124,7 @@ impl Work for Scenes {
             bound: format!("{} tasks each, dropped and timed out at random", self.tasks),
             programs: 0,
             executions: 0,
+            observed: None,
             coverage: Vec::new(),
             failures: Vec::new(),
             seconds: Duration::ZERO,

@@ -28,6 +28,7 @@ impl Work for Numbers<'static> {
             bound: String::new(),
             programs: 0,
             executions: 0,
+            observed: None,
             coverage: Vec::new(),
             failures: Vec::new(),
             seconds: Duration::ZERO,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The layers, from the bottom to the top.
-const LAYERS: [&str; 13] = [
+const LAYERS: [&str; 14] = [
     "subject",
     "program",
     "execution",
@@ -15,6 +15,7 @@ const LAYERS: [&str; 13] = [
     "model",
     "run",
     "soak",
+    "registered",
     "subjects",
     "specimens",
     "check",

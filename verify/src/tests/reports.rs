@@ -15,6 +15,7 @@ fn report(programs: u64, executions: u64, failures: Vec<Counterexample>) -> Repo
         bound: "2x2".to_owned(),
         programs,
         executions,
+        observed: None,
         coverage: Vec::new(),
         failures,
         seconds: Duration::from_millis(1_500),
