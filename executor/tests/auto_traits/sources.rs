@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// The types without a row, and why.
-const EXCEPT: [(&str, &str); 9] = [
+const EXCEPT: [(&str, &str); 7] = [
     (
         "reveille::backend::LoomAtomicWord",
         "loom's threads run on one thread",
@@ -29,14 +29,6 @@ const EXCEPT: [(&str, &str); 9] = [
     (
         "reveille::backend::ShuttlePark",
         "shuttle's tasks run on one thread",
-    ),
-    (
-        "reveille::raw::BoxPointer",
-        "the pointer in a `RawSender<_, Boxed>`, not exported",
-    ),
-    (
-        "reveille::raw::SlotPointer",
-        "the pointer in a `SlotSender`, not exported",
     ),
     ("reveille::raw::Outcome", "a `Result<T, Failure>`"),
 ];

@@ -256,6 +256,14 @@ where
 #[must_use = "nothing is acquired unless it is polled"]
 pub(crate) struct UpgradeGuard<H: Handle, V: ?Sized>(Upgrade<H, V>);
 
+/// It holds what a [`Guard`] holds, so the same is true of it.
+impl<K: ?Sized, V: ?Sized> RefUnwindSafe for UpgradeGuard<&K, V>
+where
+    for<'a> &'a K: Handle,
+    Upgradable<V>: RefUnwindSafe,
+{
+}
+
 impl<H, K> UpgradeGuard<H, K::Value>
 where
     H: Handle + Deref<Target = K>,
