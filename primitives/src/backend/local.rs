@@ -1,6 +1,7 @@
 //! `Local`: one thread, no atomics.
 
 use core::cell::{Cell, RefCell, UnsafeCell};
+use core::sync::atomic::AtomicUsize;
 
 use super::{Backend, RawStateLock};
 use crate::protocol::Bits;
@@ -23,6 +24,7 @@ pub struct Local;
 impl Backend for Local {
     type Lock<S> = LocalLock<S>;
     type Cell<T> = UnsafeCell<T>;
+    type Word = AtomicUsize;
 }
 
 impl Local {

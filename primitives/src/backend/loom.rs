@@ -25,6 +25,7 @@ pub struct Loom;
 impl Backend for Loom {
     type Lock<S> = LoomLock<S>;
     type Cell<T> = LoomCell<T>;
+    type Word = LoomAtomicWord;
 }
 
 // SAFETY: loom's threads are the threads that use its locks and cells, which panic
@@ -43,6 +44,7 @@ pub struct LoomWord;
 impl Backend for LoomWord {
     type Lock<S> = WordLock<S, LoomAtomics>;
     type Cell<T> = LoomCell<T>;
+    type Word = LoomAtomicWord;
 }
 
 // SAFETY: as for `Loom`. The lock is a `WordLock`.

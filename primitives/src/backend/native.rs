@@ -19,6 +19,7 @@ pub struct Native;
 impl Backend for Native {
     type Lock<S> = WordLock<S, StdAtomics>;
     type Cell<T> = UnsafeCell<T>;
+    type Word = AtomicUsize;
 
     #[cfg(feature = "model")]
     #[inline]

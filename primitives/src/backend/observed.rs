@@ -53,6 +53,7 @@ pub trait Observer: 'static {
 impl<B: Backend, O: Observer> Backend for Observed<B, O> {
     type Lock<S> = ObservedLock<B::Lock<S>, O>;
     type Cell<T> = B::Cell<T>;
+    type Word = B::Word;
 }
 
 // SAFETY: the cells are those of `B`. The locks are those of `B` too. The observer

@@ -1,6 +1,7 @@
 //! `Shuttle`: the abstract lock over shuttle, for programs too large for loom.
 
 use core::cell::UnsafeCell;
+use core::sync::atomic::AtomicUsize;
 use std::sync::PoisonError;
 
 use shuttle::sync::{Condvar, Mutex};
@@ -17,6 +18,7 @@ pub struct Shuttle;
 impl Backend for Shuttle {
     type Lock<S> = ShuttleLock<S>;
     type Cell<T> = UnsafeCell<T>;
+    type Word = AtomicUsize;
 }
 
 // SAFETY: shuttle's tasks are the threads that use its locks, which panic elsewhere.

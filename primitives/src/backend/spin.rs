@@ -19,6 +19,7 @@ pub struct Spin;
 impl Backend for Spin {
     type Lock<S> = WordLock<S, SpinAtomics>;
     type Cell<T> = UnsafeCell<T>;
+    type Word = AtomicUsize;
 }
 
 // SAFETY: as for `Native`.

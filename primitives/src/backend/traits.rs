@@ -2,7 +2,7 @@
 
 use core::cell::UnsafeCell;
 
-use super::Watcher;
+use super::{Watcher, Word};
 use crate::protocol::Bits;
 
 /// What a primitive stands on: a lock, and a cell that a checker can watch.
@@ -16,6 +16,10 @@ pub trait Backend: Sized + 'static {
 
     /// Interior mutability whose accesses a checker can see.
     type Cell<T>: Cell<T>;
+
+    /// An atomic word, for state that is not under a lock. loom explores its accesses
+    /// and their orderings. To the other checkers they are no steps.
+    type Word: Word + Send + Sync;
 
     /// Returns the checker that watches the sections of this thread, if there is one. With
     /// the feature `model`, [`Native`](super::Native) looks for it; otherwise there is none.
