@@ -21,13 +21,23 @@ pub(crate) fn contenders() -> Vec<Contender> {
         all.extend([
             contender(Kind::Reveille, "reveille", operation.of::<Local>()),
             contender(Kind::Peer, "tokio", operation.of::<TokioOne>()),
-            contender(Kind::Peer, "async-executor", operation.of::<SmolOne>()),
+            contender(Kind::Peer, "async-executor", operation.of::<DynamicOne>()),
+            contender(
+                Kind::Peer,
+                "async-executor, static",
+                operation.of::<SmolOne>(),
+            ),
         ]);
         let contender = |kind, name, run| Contender::new(two, kind, name, run).on_threads();
         all.extend([
             contender(Kind::Reveille, "reveille", operation.of::<Pool>()),
             contender(Kind::Peer, "tokio", operation.of::<TokioTwo>()),
-            contender(Kind::Peer, "async-executor", operation.of::<SmolTwo>()),
+            contender(Kind::Peer, "async-executor", operation.of::<DynamicTwo>()),
+            contender(
+                Kind::Peer,
+                "async-executor, static",
+                operation.of::<SmolTwo>(),
+            ),
         ]);
     }
     for (group, contenders) in BLOCKING {
@@ -335,5 +345,56 @@ impl Executor for SmolTwo {
 
     fn detach(future: impl Future<Output = ()> + Send + 'static) {
         SMOL_TWO.spawn(future).detach();
+    }
+}
+
+struct DynamicOne;
+
+/// It can be dropped, so it keeps its tasks in a slab.
+static DYNAMIC_ONE: async_executor::Executor<'static> = async_executor::Executor::new();
+
+impl Executor for DynamicOne {
+    fn run(future: impl Future<Output = ()> + Send + 'static) {
+        static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+        let _turn = TURN.lock().unwrap();
+        futures_lite::future::block_on(DYNAMIC_ONE.run(DYNAMIC_ONE.spawn(future)));
+    }
+
+    fn spawn(
+        future: impl Future<Output = u64> + Send + 'static,
+    ) -> impl Future<Output = u64> + Send + 'static {
+        DYNAMIC_ONE.spawn(future)
+    }
+
+    fn detach(future: impl Future<Output = ()> + Send + 'static) {
+        DYNAMIC_ONE.spawn(future).detach();
+    }
+}
+
+struct DynamicTwo;
+
+static DYNAMIC_TWO: LazyLock<&'static async_executor::Executor<'static>> = LazyLock::new(|| {
+    static EXECUTOR: async_executor::Executor<'static> = async_executor::Executor::new();
+    for _ in 0..2 {
+        std::thread::spawn(|| {
+            futures_lite::future::block_on(EXECUTOR.run(std::future::pending::<()>()));
+        });
+    }
+    &EXECUTOR
+});
+
+impl Executor for DynamicTwo {
+    fn run(future: impl Future<Output = ()> + Send + 'static) {
+        futures_lite::future::block_on(DYNAMIC_TWO.spawn(future));
+    }
+
+    fn spawn(
+        future: impl Future<Output = u64> + Send + 'static,
+    ) -> impl Future<Output = u64> + Send + 'static {
+        DYNAMIC_TWO.spawn(future)
+    }
+
+    fn detach(future: impl Future<Output = ()> + Send + 'static) {
+        DYNAMIC_TWO.spawn(future).detach();
     }
 }
