@@ -1,5 +1,22 @@
 //! `model` on code as it is written in practice. Each scene is shown as it fails, and
 //! mended.
+//!
+//! | scene | what is wrong | found in execution | executions when mended |
+//! | --- | --- | --- | --- |
+//! | `two_locks` | deadlock | 10 | 6 |
+//! | `condition` | lost wake-up | 4 | 13 |
+//! | `pool` | lost wake-up | 1,384 | 9,680 |
+//! | `cache` | lost wake-up | 7 | 43 |
+//! | `shutdown` | wrong at the end | 1 | 532 |
+//! | `select` | lost wake-up | 1 | 118 |
+//! | `increment` | wrong at the end | 4 | 270 |
+//!
+//! The numbers are the same on every machine. When mended, each verdict is `complete`.
+//! An execution takes 3 to 5 µs of CPU if the checker is optimised. On the same machine,
+//! over the same locks and the same code, loom takes 40 µs. It needs 104 executions for
+//! `two_locks`, and has not ended after 200,000 for `increment`. shuttle draws, at 8 to
+//! 11 µs each. Its search of every order has not found the deadlock of `two_locks` after
+//! 100,000, and neither have 20,000 repetitions on two threads of tokio.
 
 mod cache;
 mod channels;
