@@ -3,6 +3,9 @@
 //! The value is a count, to which each unlock adds one. A holder that did not exclude
 //! the others, or did not see what the one before wrote, would return a number that no
 //! order explains. Under loom the accesses of the guard are also checked.
+//!
+//! How many tasks wait, and whether one has a grant, is left open up to the length of the
+//! queue. `primitives/tests/mutex.rs` pins it, and how often a waiter is barged past.
 
 use std::sync::Arc;
 

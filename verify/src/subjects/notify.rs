@@ -1,4 +1,9 @@
 //! `reveille::Notify`, with every public operation.
+//!
+//! If a program has `wait_until`, how many tasks wait and how many have a grant is left
+//! open up to the number of waits, since a wait that took the permit was never queued.
+//! `primitives/tests/notify.rs` pins it, and that a `wait_until` which does not use a
+//! notification passes it on.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;

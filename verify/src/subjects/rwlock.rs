@@ -2,6 +2,9 @@
 //!
 //! The value is a count. A writer adds one when it unlocks, and a reader returns it.
 //! Under loom the accesses of the guards are also checked.
+//!
+//! How many tasks wait and how many have a grant is left open up to the number of waits.
+//! `primitives/tests/rwlock.rs` pins it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,7 @@
 //! `reveille::Semaphore`, with every public operation.
+//!
+//! How many tasks wait and how many have a grant is left open up to the number of waits.
+//! `primitives/tests/semaphore.rs` pins it, and how often a request is barged past.
 
 use std::sync::Arc;
 

@@ -2,6 +2,10 @@
 //!
 //! A sleep is over exactly when the clock has reached its deadline. The entries of the
 //! wheel are also counted, so that an entry that is left behind is found.
+//!
+//! Deadlines are on the three lowest levels of the wheel. Those above are left to
+//! `primitives/tests/time_wheel.rs`, which compares the wheel with a plain list. A second
+//! driver is left to `primitives/tests/time_drivers.rs`.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -19,7 +23,7 @@ use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec};
 use crate::subject::value::Value;
 use crate::subject::{GenericSubject, Started, Subject};
-use crate::subjects::time::{FAR, at, by_hand, plans, tick, ticks};
+use crate::subjects::time::{FAR, FARTHER, at, by_hand, plans, tick, ticks};
 
 /// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
@@ -127,6 +131,7 @@ impl<B: BlockingBackend> Subject for SleepOn<B> {
                 sleep("sleep_until_1", Op::SleepUntil(1)),
                 sleep("sleep_until_2", Op::SleepUntil(2)).alias(),
                 sleep("sleep_until_70", Op::SleepUntil(FAR)).alias(),
+                sleep("sleep_until_5000", Op::SleepUntil(FARTHER)).alias(),
                 sleep("sleep_1", Op::Sleep(1)).alias(),
                 sleep("reset_sooner", Op::Reset(FAR, 1)),
                 sleep("reset_later", Op::Reset(1, 2)).alias(),
@@ -139,6 +144,7 @@ impl<B: BlockingBackend> Subject for SleepOn<B> {
             ops: vec![
                 Operation::immediate("advance_1", Op::Advance(1)),
                 Operation::immediate("advance_70", Op::Advance(FAR)),
+                Operation::immediate("advance_5000", Op::Advance(FARTHER)),
                 Operation::immediate("advance_to", Op::AdvanceTo(2)),
                 Operation::immediate("advance_to_next", Op::AdvanceToNext),
                 Operation::immediate("is_elapsed_1", Op::IsElapsed(1)),

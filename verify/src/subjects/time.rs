@@ -34,6 +34,9 @@ pub(crate) fn by_hand<B: BlockingBackend>() -> VirtualClock<B> {
 /// A deadline on a level of the wheel above that of the near ones.
 pub(crate) const FAR: u64 = 70;
 
+/// A deadline on the level above that, whose slots are of 4,096 ticks.
+pub(crate) const FARTHER: u64 = 5_000;
+
 /// Returns the plans of a primitive that waits for a clock. `least` is the number of
 /// participants that it takes for something to happen. The plans have `least`
 /// participants, and one more.
