@@ -20,31 +20,17 @@
 //!
 //! # States
 //!
-//! ```text
-//!             the permit is taken, by one compare-exchange
-//!   ┌───────┐ ──────────────────────────────────────────▶ ┌──────┐ ──┐ given up while
-//!   │ empty │                                             │ busy │   │ callers are queued:
-//!   └───────┘ ◀────────────────────────────────────────── └──────┘ ◀─┘ passed on
-//!       │      given up while no caller is queued            │
-//!       │ set                                                │ the initializer completes
-//!       └────────────────▶ initialized ◀─────────────────────┘
-//! ```
-//!
-//! The task that has the *permit* runs its initializer. If the initializer fails,
-//! panics or is dropped, the permit passes to the first caller that is queued for it.
-//! A caller that is dropped with a permit that it has not observed passes it on in
-//! the same way.
-//!
-//! Invariant: there is at most one permit, and callers are queued for it only while
-//! it is taken. The value and its waiters are those of a [`OnceSlot`].
+//! The states are those of the permit to initialize a [`OnceSlot`], in
+//! `raw/initialize.rs`: the task that has the *permit* runs its initializer. If the
+//! initializer fails, panics or is dropped, the permit passes to the first caller that is
+//! queued for it, which runs its own. The value and its waiters are those of a
+//! [`OnceSlot`].
 
 #![forbid(unsafe_code)]
 
-use alloc::boxed::Box;
 use core::error::Error;
 use core::fmt;
 use core::future::Future;
-use core::mem::ManuallyDrop;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
@@ -52,11 +38,8 @@ use crate::backend::{Backend, DefaultBackend};
 use crate::protocol::CallerLocation;
 #[cfg(feature = "locations")]
 use crate::protocol::Locations;
-use crate::protocol::{Bits, Section, Waiter, Waiters, WakeList};
-use crate::raw::{INITIALIZED, OnceSlot, Queues};
-
-/// The permit is taken.
-const INITIALIZING: Bits = Bits::new(1 << 1);
+use crate::protocol::{Bits, Waiter};
+use crate::raw::{INITIALIZED, INITIALIZING, Init, Initialize, Made, OnceSlot, Queued};
 
 /// Holds a value that is initialized once, and then shared. See the [module](self).
 ///
@@ -80,35 +63,7 @@ const INITIALIZING: Bits = Bits::new(1 << 1);
 /// `const`; [`wait`](Self::wait), [`new_in`](Self::new_in),
 /// [`waiting`](Self::waiting) and [`granted`](Self::granted) are additions.
 pub struct OnceCell<T, B: Backend = DefaultBackend> {
-    slot: OnceSlot<T, Queued, B>,
-}
-
-/// The queues of a cell.
-struct Queued {
-    /// Waiters for the value alone.
-    waits: Waiters<()>,
-    /// Waiters for the permit or the value.
-    initializers: Waiters<()>,
-}
-
-impl Queued {
-    const fn new() -> Self {
-        Self {
-            waits: Waiters::new(),
-            initializers: Waiters::new(),
-        }
-    }
-}
-
-impl Queues for Queued {
-    fn waits(&mut self) -> &mut Waiters<()> {
-        &mut self.waits
-    }
-
-    fn wake_all(&mut self, wakes: &mut WakeList) -> bool {
-        let more = self.waits.wake_all(wakes);
-        self.initializers.wake_all(wakes) || more
-    }
+    slot: OnceSlot<T, Queued<()>, B>,
 }
 
 impl<T> OnceCell<T> {
@@ -131,7 +86,7 @@ impl<T> OnceCell<T> {
         /// ```
         pub const fn const_new() -> Self {
             Self {
-                slot: OnceSlot::const_new(Queued::new()),
+                slot: OnceSlot::const_new(Queued::new(())),
             }
         }
 
@@ -147,7 +102,7 @@ impl<T> OnceCell<T> {
         /// ```
         pub const fn const_new_with(value: T) -> Self {
             Self {
-                slot: OnceSlot::const_new_with(value, Queued::new()),
+                slot: OnceSlot::const_new_with(value, Queued::new(())),
             }
         }
     }
@@ -185,14 +140,14 @@ impl<T, B: Backend> OnceCell<T, B> {
     #[must_use]
     pub fn new_in() -> Self {
         Self {
-            slot: OnceSlot::new_in(Queued::new()),
+            slot: OnceSlot::new_in(Queued::new(())),
         }
     }
 
     fn new_with_in(value: Option<T>) -> Self {
         match value {
             Some(value) => Self {
-                slot: OnceSlot::new_with_in(value, Queued::new()),
+                slot: OnceSlot::new_with_in(value, Queued::new(())),
             },
             None => Self::new_in(),
         }
@@ -318,7 +273,7 @@ impl<T, B: Backend> OnceCell<T, B> {
         Fut: Future<Output = T>,
     {
         GetOrInit {
-            init: Init::new(self, f),
+            init: Init::new(self, f, CallerLocation::capture()),
         }
     }
 
@@ -359,7 +314,7 @@ impl<T, B: Backend> OnceCell<T, B> {
         Fut: Future<Output = Result<T, E>>,
     {
         GetOrTryInit {
-            init: Init::new(self, f),
+            init: Init::new(self, f, CallerLocation::capture()),
         }
     }
 
@@ -404,7 +359,7 @@ impl<T, B: Backend> OnceCell<T, B> {
     /// assert_eq!(cell.set(8), Ok(()));
     /// ```
     pub fn take(&mut self) -> Option<T> {
-        self.slot.take(Queued::new())
+        self.slot.take(Queued::new(()))
     }
 
     /// Consumes the cell and returns the value, or `None` if there is none.
@@ -437,8 +392,7 @@ impl<T, B: Backend> OnceCell<T, B> {
     /// ```
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.slot
-            .with(|section| section.state.waits.queued() + section.state.initializers.queued())
+        self.slot.with(|section| section.state.waiting())
     }
 
     /// Returns the number of waits that have been notified, of the value or with the
@@ -460,8 +414,7 @@ impl<T, B: Backend> OnceCell<T, B> {
     /// ```
     #[must_use]
     pub fn granted(&self) -> usize {
-        self.slot
-            .with(|section| section.state.waits.notified() + section.state.initializers.notified())
+        self.slot.with(|section| section.state.granted())
     }
 
     /// Returns the locations in the source of the calls that wait, the oldest first.
@@ -479,206 +432,24 @@ impl<T, B: Backend> OnceCell<T, B> {
     #[cfg(feature = "locations")]
     #[must_use]
     pub fn waiters(&self) -> alloc::vec::Vec<&'static core::panic::Location<'static>> {
-        self.slot.with(|section| {
-            let mut all = section.state.initializers.locations();
-            all.extend(section.state.waits.locations());
-            all
-        })
+        self.slot.with(|section| section.state.locations())
     }
 }
 
-/// Passes the permit to the next waiter in the queue, or marks it as free if there is
-/// none.
-fn pass_permit(section: Section<'_, Queued>) {
-    let initializers = &mut section.state.initializers;
-    match initializers.first() {
-        Some(next) => *initializers.notify_one(&next, section.wakes) = (),
-        None => section.bits.remove(INITIALIZING),
+impl<T, B: Backend> Initialize for OnceCell<T, B> {
+    type Value = T;
+    type Beside = ();
+    type Backend = B;
+
+    #[inline]
+    fn slot(&self) -> &OnceSlot<T, Queued<()>, B> {
+        &self.slot
     }
 }
 
-/// What a caller of `get_or_init` finds.
-enum Found<'a, T, B: Backend> {
-    Value(&'a T),
-    Permit(Permit<'a, T, B>),
-}
-
-/// Waits for the value, or for the permit to initialize it.
-struct AcquirePermit<'a, T, B: Backend> {
-    cell: &'a OnceCell<T, B>,
-    location: CallerLocation,
-    /// The place in the queue, while the future has one.
-    waiter: Option<Waiter>,
-}
-
-impl<'a, T, B: Backend> Future for AcquirePermit<'a, T, B> {
-    type Output = Found<'a, T, B>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.get_mut();
-        let (cell, location, waiter) = (this.cell, this.location, &mut this.waiter);
-        if waiter.is_none() {
-            if let Some(value) = cell.get() {
-                return Poll::Ready(Found::Value(value));
-            }
-            let free = |bits: Bits| {
-                (!bits.intersects(INITIALIZED | INITIALIZING)).then(|| bits | INITIALIZING)
-            };
-            if cell.slot.update(free).is_ok() {
-                return Poll::Ready(Found::Permit(Permit { cell }));
-            }
-        }
-        let fresh = waiter.is_none();
-        let found = cell.slot.poll(cx, fresh, |section, registration| {
-            let Section { bits, state, wakes } = section;
-            let initializers = &mut state.initializers;
-            // A notified waiter has the permit, unless all waiters were notified
-            // because of the value.
-            let notified = waiter.take_if(|waiter| initializers.is_notified(waiter));
-            let notified = notified.map(|waiter| initializers.remove(waiter, wakes));
-            if bits.contains(INITIALIZED) {
-                return Ok(None);
-            }
-            if notified.is_some() || (waiter.is_none() && !bits.contains(INITIALIZING)) {
-                bits.insert(INITIALIZING);
-                // From here on the permit passes itself on if the caller's waker
-                // panics before this poll returns.
-                return Ok(Some(Permit { cell }));
-            }
-            let waiter = waiter.get_or_insert_with(|| initializers.push(location, ()));
-            Err(registration.register(initializers.waker(waiter)))
-        });
-        found.map(|found| match found {
-            Ok(value) => Found::Value(value),
-            Err(permit) => Found::Permit(permit),
-        })
-    }
-}
-
-/// Gives up the place in the queue, and passes on a permit that was granted.
-impl<T, B: Backend> Drop for AcquirePermit<'_, T, B> {
-    fn drop(&mut self) {
-        let Some(waiter) = self.waiter.take() else {
-            return;
-        };
-        self.cell.slot.with(|Section { bits, state, wakes }| {
-            let granted = !bits.contains(INITIALIZED) && state.initializers.is_notified(&waiter);
-            state.initializers.remove(waiter, wakes);
-            if granted {
-                pass_permit(Section { bits, state, wakes });
-            }
-        });
-    }
-}
-
-/// The permit to initialize the cell. It ends when the value is set, or passes on.
-struct Permit<'a, T, B: Backend> {
-    cell: &'a OnceCell<T, B>,
-}
-
-impl<'a, T, B: Backend> Permit<'a, T, B> {
-    fn set(self, value: T) -> &'a T {
-        let cell = ManuallyDrop::new(self).cell;
-        match cell.slot.set(value, |_| Some(Bits::EMPTY)) {
-            Ok(value) => value,
-            Err(_) => {
-                unreachable!("the future that has the permit is the only one to make the value")
-            }
-        }
-    }
-}
-
-impl<T, B: Backend> Drop for Permit<'_, T, B> {
-    fn drop(&mut self) {
-        self.cell.slot.with(pass_permit);
-    }
-}
-
-/// What `get_or_init` and `get_or_try_init` have in common: the wait for the permit,
-/// and the initializer.
-struct Init<'a, F, Fut, T, B: Backend> {
-    stage: Stage<'a, F, Fut, T, B>,
-}
-
-enum Stage<'a, F, Fut, T, B: Backend> {
-    Waits(AcquirePermit<'a, T, B>, F),
-    /// The future is dropped before the permit.
-    Makes(Pin<Box<Fut>>, Permit<'a, T, B>),
-    Done,
-}
-
-/// What the wait or the initializer ended with: the value, or the output of the
-/// initializer and the permit with which to set it.
-enum Made<'a, O, T, B: Backend> {
-    Value(&'a T),
-    Output(O, Permit<'a, T, B>),
-}
-
-impl<'a, F, Fut, T, B: Backend> Init<'a, F, Fut, T, B>
-where
-    F: FnOnce() -> Fut,
-    Fut: Future,
-{
-    #[cfg_attr(feature = "caller-locations", track_caller)]
-    fn new(cell: &'a OnceCell<T, B>, f: F) -> Self {
-        let wait = AcquirePermit {
-            cell,
-            location: CallerLocation::capture(),
-            waiter: None,
-        };
-        Self {
-            stage: Stage::Waits(wait, f),
-        }
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>, name: &str) -> Poll<Made<'a, Fut::Output, T, B>> {
-        // A waker that panics leaves the wait as it is.
-        let found = match &mut self.stage {
-            Stage::Waits(wait, _) => match Pin::new(wait).poll(cx) {
-                Poll::Ready(found) => Some(found),
-                Poll::Pending => return Poll::Pending,
-            },
-            _ => None,
-        };
-        // What follows runs the initializer. If it panics, the permit passes on at
-        // once, and no future is left to poll.
-        let (mut future, permit) = match (core::mem::replace(&mut self.stage, Stage::Done), found) {
-            (_, Some(Found::Value(value))) => return Poll::Ready(Made::Value(value)),
-            (Stage::Waits(_, f), Some(Found::Permit(permit))) => {
-                let future = Box::pin(f());
-                (future, permit)
-            }
-            (Stage::Makes(future, permit), _) => (future, permit),
-            _ => panic!("{name} polled after it was ready"),
-        };
-        match future.as_mut().poll(cx) {
-            Poll::Ready(output) => {
-                // The future is dropped here and not at the return. If its destructor
-                // panicked there, the value being returned would leak.
-                drop(future);
-                Poll::Ready(Made::Output(output, permit))
-            }
-            Poll::Pending => {
-                self.stage = Stage::Makes(future, permit);
-                Poll::Pending
-            }
-        }
-    }
-}
-
-/// The initializer is never pinned here. It is called, and the future that it returns
-/// is pinned on the heap.
-impl<F, Fut, T, B: Backend> Unpin for Init<'_, F, Fut, T, B> {}
-
-impl<F, Fut, T, B: Backend> fmt::Debug for Init<'_, F, Fut, T, B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match &self.stage {
-            Stage::Waits(AcquirePermit { waiter: None, .. }, _) => "Created",
-            Stage::Waits(..) => "Queued",
-            Stage::Makes(..) => "Makes",
-            Stage::Done => "Done",
-        })
-    }
+/// Returns the value of a cell that has one.
+fn value<T, B: Backend>(cell: &OnceCell<T, B>) -> &T {
+    cell.get().expect("the cell has its value")
 }
 
 /// The future of [`OnceCell::get_or_init`].
@@ -691,7 +462,7 @@ impl<F, Fut, T, B: Backend> fmt::Debug for Init<'_, F, Fut, T, B> {
 /// Panics if it is polled again after it has completed.
 #[must_use = "futures do nothing unless polled"]
 pub struct GetOrInit<'a, F, Fut, T, B: Backend = DefaultBackend> {
-    init: Init<'a, F, Fut, T, B>,
+    init: Init<&'a OnceCell<T, B>, F, Fut>,
 }
 
 impl<'a, F, Fut, T, B: Backend> Future for GetOrInit<'a, F, Fut, T, B>
@@ -704,8 +475,8 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<&'a T> {
         let made = self.get_mut().init.poll(cx, "OnceCell::get_or_init");
         made.map(|made| match made {
-            Made::Value(value) => value,
-            Made::Output(value, permit) => permit.set(value),
+            Made::Value(cell) => value(cell),
+            Made::Output(output, mut permit) => value(permit.set(output)),
         })
     }
 }
@@ -714,7 +485,7 @@ where
 /// again is that of [`GetOrInit`].
 #[must_use = "futures do nothing unless polled"]
 pub struct GetOrTryInit<'a, F, Fut, T, B: Backend = DefaultBackend> {
-    init: Init<'a, F, Fut, T, B>,
+    init: Init<&'a OnceCell<T, B>, F, Fut>,
 }
 
 impl<'a, E, F, Fut, T, B: Backend> Future for GetOrTryInit<'a, F, Fut, T, B>
@@ -727,8 +498,8 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let made = self.get_mut().init.poll(cx, "OnceCell::get_or_try_init");
         made.map(|made| match made {
-            Made::Value(value) => Ok(value),
-            Made::Output(Ok(value), permit) => Ok(permit.set(value)),
+            Made::Value(cell) => Ok(value(cell)),
+            Made::Output(Ok(output), mut permit) => Ok(value(permit.set(output))),
             Made::Output(Err(error), permit) => {
                 drop(permit);
                 Err(error)

@@ -21,7 +21,7 @@ use reveille::protocol::WakeList;
 use reveille::raw::Storage;
 use reveille::time::{Advance, DelayQueue, Duration, Instant, VirtualClock};
 use reveille::{
-    Barrier, Condvar, Mutex, Notify, OnceCell, RwLock, RwLockUpgradableReadGuard, Semaphore,
+    Barrier, Condvar, Event, Mutex, Notify, OnceCell, RwLock, RwLockUpgradableReadGuard, Semaphore,
     SetOnce,
 };
 
@@ -482,6 +482,14 @@ fn a_spike_is_given_back<B: Backend>() {
         crowd(&task, &mut notified, || notify.notified());
         notify.notify_waiters();
         notified.clear();
+    });
+    let event = Event::<B>::new_in();
+    let mut events = Vec::with_capacity(SPIKE);
+    spike("Event", || {
+        crowd(&task, &mut events, || event.wait());
+        event.set();
+        events.clear();
+        event.reset();
     });
     let mutex = Mutex::<_, B>::with_max_barges_in(0, 0);
     let mut locks = Vec::with_capacity(SPIKE);

@@ -10,8 +10,8 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use reveille::{
-    Barrier, Condvar, Mutex, Notify, OnceCell, RwLock, RwLockUpgradableReadGuard, RwLockWriteGuard,
-    Semaphore, SetOnce,
+    Barrier, Condvar, Event, Latch, Lazy, Mutex, Notify, OnceCell, Phaser, Pool, RwLock,
+    RwLockUpgradableReadGuard, RwLockWriteGuard, Semaphore, SetOnce, WaitGroup,
 };
 
 use support::poll;
@@ -79,6 +79,18 @@ fn a_wait_is_located_at_its_call() {
 
     let barrier = Barrier::new(2);
     waits(line!(), barrier.wait(), || barrier.waiters());
+    let event = Arc::new(Event::new());
+    waits(line!(), event.wait(), || event.waiters());
+    waits(line!(), event.clone().wait_owned(), || event.waiters());
+    let latch = Arc::new(Latch::new(1));
+    waits(line!(), latch.wait(), || latch.waiters());
+    waits(line!(), latch.clone().wait_owned(), || latch.waiters());
+    let group = WaitGroup::new();
+    waits(line!(), group.clone().wait(), || group.waiters());
+    let phaser = Phaser::new();
+    let (mut party, _other) = (phaser.register(), phaser.register());
+    waits(line!(), party.arrive_and_wait(), || phaser.waiters());
+    waits(line!(), phaser.wait(0), || phaser.waiters());
     let once = SetOnce::<()>::new();
     waits(line!(), once.wait(), || once.waiters());
     let cell = OnceCell::<()>::new();
@@ -87,6 +99,15 @@ fn a_wait_is_located_at_its_call() {
     assert!(poll(&mut first, &Probe::new()).is_pending());
     let second = Box::pin(cell.get_or_init(std::future::pending));
     waits(line!() - 1, second, || cell.waiters());
+    let lazy = Lazy::new(std::future::pending::<()>);
+    let mut first = lazy.force();
+    assert!(poll(&mut first, &Probe::new()).is_pending());
+    waits(line!(), lazy.force(), || lazy.waiters());
+    let pool = Pool::new(1);
+    let create = || std::future::pending::<Result<(), ()>>();
+    let mut first = pool.get(create);
+    assert!(poll(&mut first, &Probe::new()).is_pending());
+    waits(line!(), pool.get(create), || pool.waiters());
 }
 
 #[test]

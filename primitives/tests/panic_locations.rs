@@ -13,11 +13,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use reveille::backend::{Local, Spin};
+use reveille::backend::{Local, Native, Spin};
 use reveille::protocol::{Bits, Waiter};
+use reveille::raw::Gate;
 use reveille::time::wheel::Wheel;
 use reveille::time::{DelayQueue, Instant, VirtualClock, interval, interval_at};
-use reveille::{RwLock, Semaphore, mpsc, oneshot};
+use reveille::{Latch, Pool, RwLock, Semaphore, mpsc, oneshot};
 use reveille_executor::task;
 use reveille_executor::{Executor, LocalExecutor, Simulation, ThreadPool, Threads, block_on, pool};
 
@@ -40,6 +41,27 @@ const PANICS: &[(&str, Call)] = &[
     }),
     ("RwLock::new_in", || {
         let _ = RwLock::<_, Local>::with_max_readers_in((), 0);
+    }),
+    ("Pool::new", || {
+        let _ = Pool::<u32>::new(0);
+    }),
+    ("Pool::with_check", || {
+        let _ = Pool::<u32, fn(&mut u32) -> bool>::with_check(0, |_| true);
+    }),
+    ("Pool::with_check_in", || {
+        let _ = Pool::<u32, _, Local>::with_check_in(0, |_| true);
+    }),
+    ("Latch::new", || {
+        let _ = Latch::new(Latch::<Native>::MAX_COUNT + 1);
+    }),
+    ("Latch::new_in", || {
+        let _ = Latch::<Local>::new_in(usize::MAX);
+    }),
+    ("Gate::const_new", || {
+        let _ = Gate::const_new(usize::MAX);
+    }),
+    ("Gate::new_in", || {
+        let _ = Gate::<Local>::new_in(usize::MAX);
     }),
     ("Semaphore::new", || {
         let _ = Semaphore::new(Semaphore::MAX_PERMITS + 1);
@@ -246,15 +268,20 @@ fn a_panic_about_an_argument_names_the_line_of_the_caller() {
 const OTHERS: &[(&str, &[&str])] = &[
     // The panic is one of a closure that the caller passed, and has its own line.
     ("condvar.rs", &["wait_while"]),
+    ("lazy.rs", &["force"]),
     ("notify.rs", &["wait_until"]),
     ("once_cell.rs", &["get_or_init", "get_or_try_init"]),
+    ("once_map.rs", &["get_or_init", "get_or_try_init"]),
+    ("pool.rs", &["get", "get_owned"]),
     ("raw/once_slot.rs", &["poll"]),
     ("simulation.rs", &["explore"]),
+    ("singleflight.rs", &["work", "try_work"]),
     ("watch.rs", &["send_modify", "send_if_modified"]),
     // The panic is one of a waker.
     ("time/virtual_clock.rs", &["advance"]),
     // The panic is one of a later poll, or of a task.
     ("barrier.rs", &["wait"]),
+    ("phaser.rs", &["arrive_and_wait"]),
     ("task/join_set.rs", &["join_all"]),
     ("task/local_key.rs", &["scope"]),
     ("raw/task.rs", &["run", "cancel", "poll"]),

@@ -8,6 +8,7 @@ use reveille::raw::Boxed;
 use reveille::{backend, protocol, raw, set_once, time};
 use reveille::{barrier, cancellation_token, condvar, mutex, notify, once_cell, rwlock, semaphore};
 use reveille::{broadcast, mpsc, oneshot, watch};
+use reveille::{event, latch, lazy, once_map, phaser, shutdown, singleflight, wait_group};
 use reveille_executor::{futures, hyper, local, pool, simulation, task};
 
 use crate::Row;
@@ -100,6 +101,17 @@ fn a_future_of_a_cell(t: Traits) -> Traits {
         t.unwind && t.ref_unwind,
         t.unwind && t.ref_unwind,
     )
+}
+
+/// Keys are compared and values are cloned outside the lock, so callers share both.
+fn a_map(t: Traits) -> Traits {
+    is(t.send && t.sync, t.send && t.sync, true, true, true)
+}
+
+/// A borrow of a map, and an entry of it, which callers share.
+fn a_future_of_a_map(t: Traits) -> Traits {
+    let whole = t.unwind && t.ref_unwind;
+    is(t.send && t.sync, t.send && t.sync, true, whole, whole)
 }
 
 /// It moves a `T` as a whole from one thread to another. A shared borrow does not reach
@@ -253,6 +265,31 @@ fn cells() -> Vec<Row> {
         [T] once_cell::GetOrTryInit<'static, T, (), u8> => a_closure;
         [T] once_cell::GetOrTryInit<'static, (), T, u8> => a_closure;
         [T] once_cell::SetError<T>, tokio t::SetError<T> => a_value;
+        [T] lazy::Lazy<T, (), ()> => a_cell;
+        // The initializer moves from caller to caller, and is never shared. Its future is
+        // pinned in a box.
+        [T] lazy::Lazy<u8, T, ()> => |t| is(t.send, t.send, true, true, true);
+        [T] lazy::Lazy<u8, (), T> => |t| is(t.send, t.send, t.unpin, true, true);
+        [T] lazy::LazyForce<'static, T, (), ()> => a_future_of_a_cell;
+        [T] lazy::LazyForce<'static, u8, T, ()>
+            => |t| is(t.send, t.send && t.sync, true, t.unwind, t.ref_unwind);
+        [T] once_map::OnceMap<u8, T> => a_map;
+        [T] once_map::OnceMap<T, u8> => a_map;
+        [T] singleflight::Group<u8, T> => a_map;
+        [T] reveille::once_map::Compute<'static, u8, T, (), ()> => a_future_of_a_map;
+        [T] reveille::once_map::TryCompute<'static, u8, T, (), ()> => a_future_of_a_map;
+        // The function is called in place, unpinned. Its future is pinned in a box.
+        [T] reveille::once_map::Compute<'static, u8, u8, T, ()> => a_closure;
+        [T] reveille::once_map::Compute<'static, u8, u8, (), T> => a_closure;
+        // The objects move from task to task, and are never shared.
+        [T] reveille::pool::Pool<T> => |t| is(t.send, t.send, t.unpin, true, true);
+        [T] reveille::pool::Pooled<&'static reveille::Pool<T>, T>
+            => |t| is(t.send, t.send && t.sync, true, t.unwind, t.ref_unwind);
+        [T] reveille::pool::Get<&'static reveille::Pool<T>, (), (), T>
+            => |t| is(t.send, t.send, true, true, true);
+        [T] reveille::pool::Get<&'static reveille::Pool<u8>, T, (), u8> => a_closure;
+        [T] reveille::pool::Get<&'static reveille::Pool<u8>, (), T, u8> => a_closure;
+        [T] reveille::pool::GetError<T> => a_value;
         [T] set_once::SetOnce<T>, tokio t::SetOnce<T> => a_cell;
         [T] set_once::SetOnceWait<'static, T> => a_future_of_a_cell;
         [T] set_once::SetOnceError<T>, tokio t::SetOnceError<T> => a_value;
@@ -343,6 +380,22 @@ fn events() -> Vec<Row> {
         [] barrier::Barrier, tokio t::Barrier => everything;
         [] barrier::BarrierWait<'static> => everything;
         [] barrier::BarrierWaitResult, tokio t::BarrierWaitResult => everything;
+        [] event::Event => everything;
+        [] event::EventWait<'static> => everything;
+        [] event::OwnedEventWait => everything;
+        [] latch::Latch => everything;
+        [] latch::LatchWait<'static> => everything;
+        [] latch::OwnedLatchWait => everything;
+        [] wait_group::WaitGroup => everything;
+        [] wait_group::WaitGroupWait => everything;
+        [] phaser::Phaser => everything;
+        [] phaser::Party => everything;
+        // A `&mut` of the party.
+        [] phaser::ArriveAndWait<'static> => |_| is(true, true, true, false, true);
+        [] phaser::PhaserWait<'static> => everything;
+        [] shutdown::Shutdown => everything;
+        [] shutdown::ShutdownGuard => everything;
+        [] shutdown::ShutdownWait<'static> => everything;
     }
 }
 
@@ -457,6 +510,8 @@ fn below() -> Vec<Row> {
         [T] raw::Exclusive<T> => |t| is(t.send, true, t.unpin, t.unwind, true);
         [T] raw::OnceSlot<T, ()> => a_cell;
         [T] raw::OnceSlot<u8, T> => |t| is(t.send, t.send, t.unpin, true, true);
+        [] raw::Gate => everything;
+        [] raw::GateWait<Arc<raw::Gate>> => everything;
         [T] raw::Handoff<T> => |t| is(t.send, t.send, t.unpin, true, true);
         [] raw::Boxed => everything;
         [] raw::InSlot<'static> => everything;

@@ -11,10 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reveille::backend::Native;
+use reveille::singleflight::Group;
 use reveille::time::{DelayQueue, VirtualClock};
 use reveille::{
-    Barrier, CancellationToken, Condvar, Mutex, Notify, OnceCell, OwnedRwLockUpgradableReadGuard,
-    RwLock, RwLockUpgradableReadGuard, Semaphore, SetOnce, broadcast, mpsc, oneshot, watch,
+    Barrier, CancellationToken, Condvar, Event, Latch, Lazy, Mutex, Notify, OnceCell, OnceMap,
+    OwnedRwLockUpgradableReadGuard, Phaser, Pool, RwLock, RwLockUpgradableReadGuard, Semaphore,
+    SetOnce, Shutdown, WaitGroup, broadcast, mpsc, oneshot, watch,
 };
 
 use crate::support::probe::Probe;
@@ -52,6 +54,56 @@ const FUTURES: &[(&str, fn())] = &[
     ("barrier::BarrierWait", || {
         let barrier = Barrier::new(2);
         leaves_nothing(barrier.wait());
+    }),
+    ("raw::GateWait", || {
+        let (event, latch, group) = (Event::new(), Latch::new(1), WaitGroup::new());
+        leaves_nothing(event.wait());
+        leaves_nothing(latch.wait());
+        leaves_nothing(group.clone().wait());
+    }),
+    ("lazy::LazyForce", || {
+        let lazy = Lazy::new(pending::<u32>);
+        let task = Probe::new();
+        let mut drives = pin!(lazy.force());
+        assert!(drives.as_mut().poll(&mut task.cx()).is_pending());
+        leaves_nothing(lazy.force());
+    }),
+    ("keyed::Compute", || {
+        let map = OnceMap::<_, u32>::new();
+        let task = Probe::new();
+        let mut computes = pin!(map.get_or_init("a", pending));
+        assert!(computes.as_mut().poll(&mut task.cx()).is_pending());
+        leaves_nothing(map.get_or_init("a", || ready(7)));
+    }),
+    ("keyed::TryCompute", || {
+        let group = Group::<_, u32>::new();
+        let task = Probe::new();
+        let mut computes = pin!(group.work("a", pending));
+        assert!(computes.as_mut().poll(&mut task.cx()).is_pending());
+        leaves_nothing(group.try_work("a", || ready(Err::<u32, _>(()))));
+    }),
+    ("pool::Get", || {
+        let pool = Pool::new(1);
+        let task = Probe::new();
+        let mut creates = pin!(pool.get(pending::<Result<u32, ()>>));
+        assert!(creates.as_mut().poll(&mut task.cx()).is_pending());
+        leaves_nothing(pool.get(|| ready(Ok::<_, ()>(7))));
+    }),
+    ("phaser::ArriveAndWait", || {
+        let phaser = Phaser::new();
+        let (mut party, _other) = (phaser.register(), phaser.register());
+        leaves_nothing(party.arrive_and_wait());
+    }),
+    ("phaser::PhaserWait", || {
+        let phaser = Phaser::new();
+        leaves_nothing(phaser.wait(0));
+    }),
+    ("shutdown::ShutdownWait", || {
+        let shutdown = Shutdown::new();
+        leaves_nothing(shutdown.wait());
+        let _guard = shutdown.guard();
+        shutdown.request();
+        leaves_nothing(shutdown.wait());
     }),
     ("cancellation_token::WaitForCancellationFuture", || {
         let token = CancellationToken::new();
@@ -264,7 +316,7 @@ const FUTURES: &[(&str, fn())] = &[
 ];
 
 /// Parts of other futures, which only those poll.
-const PARTS: [&str; 1] = ["once_cell::AcquirePermit"];
+const PARTS: [&str; 1] = ["raw::AcquirePermit"];
 
 #[test]
 fn a_dropped_future_leaves_no_waker_in_its_object() {
@@ -299,7 +351,11 @@ const NO_ROW: [(&str, &str); 5] = [
         "nothing is passed on: tests/cancellation_token.rs",
     ),
     ("condvar", "its waits are those of `Notify` and `Mutex`"),
-    ("raw", "`Timeout` is in the rows of `time`"),
+    (
+        "raw",
+        "`Timeout` is in the rows of `time`, and `GateWait` in those of `Event`, `Latch` and \
+         `WaitGroup`",
+    ),
     (
         "watch",
         "several receivers wait for each version: tests/watch.rs",

@@ -1,6 +1,7 @@
 //! The table of waiting operations: a new primitive joins every case by a line.
 
 use std::cell::Cell;
+use std::hash::RandomState;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,8 +13,9 @@ use reveille::oneshot::{Receiver, Sender};
 use reveille::raw::Storage;
 use reveille::time::{Advance, DelayQueue, Duration, Instant, Interval, Timers, VirtualClock};
 use reveille::{
-    Barrier, BarrierWait, Mutex, Notify, OnceCell, OwnedMutexGuard, OwnedRwLockUpgradableReadGuard,
-    RwLock, Semaphore, SetOnce,
+    Barrier, BarrierWait, Event, Latch, Lazy, Mutex, Notify, OnceCell, OnceMap, OwnedMutexGuard,
+    OwnedRwLockUpgradableReadGuard, Party, Phaser, Pool, Pooled, RwLock, Semaphore, SetOnce,
+    Shutdown, ShutdownGuard, WaitGroup,
 };
 
 use crate::support::channel::{Channel, Heap, Slotted, keep};
@@ -64,6 +66,30 @@ pub(crate) fn table() -> Vec<Row> {
         meeting::<Native>(),
         meeting::<Spin>(),
         meeting::<Local>(),
+        being_set::<Native>(),
+        being_set::<Spin>(),
+        being_set::<Local>(),
+        counting_down::<Native>(),
+        counting_down::<Spin>(),
+        counting_down::<Local>(),
+        outlasting_the_group::<Native>(),
+        outlasting_the_group::<Spin>(),
+        outlasting_the_group::<Local>(),
+        ending_a_phase::<Native>(),
+        ending_a_phase::<Spin>(),
+        ending_a_phase::<Local>(),
+        stopping::<Native>(),
+        stopping::<Spin>(),
+        stopping::<Local>(),
+        driving::<Native>(),
+        driving::<Spin>(),
+        driving::<Local>(),
+        computing::<Native>(),
+        computing::<Spin>(),
+        computing::<Local>(),
+        pooling::<Native>(),
+        pooling::<Spin>(),
+        pooling::<Local>(),
         making::<Native>(),
         making::<Spin>(),
         making::<Local>(),
@@ -580,6 +606,270 @@ fn meeting<B: Backend>() -> Row {
             Scene::new(Ends(barrier.wait()), Arrives(barrier, None))
         },
         left: None,
+        refuses: false,
+    }
+}
+
+/// `Event::wait`, which `set` ends.
+fn being_set<B: Backend>() -> Row {
+    struct Sets<B: Backend>(Arc<Event<B>>);
+
+    impl<B: Backend> Completer for Sets<B> {
+        fn complete(&mut self) -> bool {
+            self.0.set();
+            true
+        }
+
+        fn touch(&mut self) {
+            let _ = (self.0.waiting(), self.0.granted());
+            self.0.reset();
+        }
+    }
+
+    Row {
+        name: format!("Event::wait over {}", std::any::type_name::<B>()),
+        scene: || {
+            let event = Arc::new(Event::<B>::new_in());
+            Scene::new(Ends(event.clone().wait_owned()), Sets(event))
+        },
+        left: None,
+        refuses: false,
+    }
+}
+
+/// `Latch::wait`, which `count_down` ends.
+fn counting_down<B: Backend>() -> Row {
+    struct Counts<B: Backend>(Arc<Latch<B>>);
+
+    impl<B: Backend> Completer for Counts<B> {
+        fn complete(&mut self) -> bool {
+            self.0.count_down();
+            true
+        }
+
+        fn touch(&mut self) {
+            let _ = (self.0.count(), self.0.waiting(), self.0.granted());
+            self.0.count_down_by(0);
+        }
+    }
+
+    Row {
+        name: format!("Latch::wait over {}", std::any::type_name::<B>()),
+        scene: || {
+            let latch = Arc::new(Latch::<B>::new_in(1));
+            Scene::new(Ends(latch.clone().wait_owned()), Counts(latch))
+        },
+        left: None,
+        refuses: false,
+    }
+}
+
+/// `WaitGroup::wait`, which the last member ends when it leaves.
+fn outlasting_the_group<B: Backend>() -> Row {
+    struct Leaves<B: Backend>(Option<WaitGroup<B>>);
+
+    impl<B: Backend> Completer for Leaves<B> {
+        fn complete(&mut self) -> bool {
+            drop(self.0.take());
+            true
+        }
+
+        fn touch(&mut self) {
+            if let Some(member) = &self.0 {
+                drop(member.clone());
+                assert_eq!(member.members(), 1);
+            }
+        }
+    }
+
+    Row {
+        name: format!("WaitGroup::wait over {}", std::any::type_name::<B>()),
+        scene: || {
+            let group = WaitGroup::<B>::new_in();
+            Scene::new(Ends(group.clone().wait()), Leaves(Some(group)))
+        },
+        left: Some(End::Result),
+        refuses: false,
+    }
+}
+
+/// `Phaser::wait`, which the arrival of the only party ends, or its leave.
+fn ending_a_phase<B: Backend>() -> Row {
+    struct Arrives<B: Backend>(Party<B>);
+
+    impl<B: Backend> Completer for Arrives<B> {
+        fn complete(&mut self) -> bool {
+            self.0.arrive();
+            true
+        }
+
+        fn touch(&mut self) {
+            let phaser = self.0.phaser();
+            let _ = (phaser.phase(), phaser.waiting(), phaser.granted());
+        }
+    }
+
+    Row {
+        name: format!("Phaser::wait over {}", std::any::type_name::<B>()),
+        scene: || {
+            let phaser = leaked(Phaser::<B>::new_in());
+            Scene::new(Ends(phaser.wait(0)), Arrives(phaser.register()))
+        },
+        left: Some(End::Result),
+        refuses: false,
+    }
+}
+
+/// `Shutdown::wait` after the request, which the last guard ends.
+fn stopping<B: Backend>() -> Row {
+    struct Stops<B: Backend>(&'static Shutdown<B>, Option<ShutdownGuard<B>>);
+
+    impl<B: Backend> Completer for Stops<B> {
+        fn complete(&mut self) -> bool {
+            drop(self.1.take());
+            true
+        }
+
+        fn touch(&mut self) {
+            let _ = self.0.guards();
+            self.0.request();
+        }
+    }
+
+    Row {
+        name: format!("Shutdown::wait over {}", std::any::type_name::<B>()),
+        scene: || {
+            let shutdown = leaked(Shutdown::<B>::new_in());
+            let guard = shutdown.guard();
+            shutdown.request();
+            Scene::new(Ends(shutdown.wait()), Stops(shutdown, Some(guard)))
+        },
+        left: Some(End::Result),
+        refuses: false,
+    }
+}
+
+/// A future whose output is how the wait has ended.
+struct Itself<F>(F);
+
+impl<F: Future<Output = End> + Unpin> Waiter for Itself<F> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+/// Returns how a wait has ended, once that is known.
+fn known(end: Rc<Cell<Option<End>>>) -> impl Future<Output = End> + Unpin {
+    std::future::poll_fn(move |_| end.get().map_or(Poll::Pending, Poll::Ready))
+}
+
+/// Drives what others wait for, until the end is known.
+struct Drives<F> {
+    end: Rc<Cell<Option<End>>>,
+    driving: F,
+}
+
+impl<F: Future + Unpin> Completer for Drives<F> {
+    fn complete(&mut self) -> bool {
+        if self.end.replace(Some(End::Result)).is_none() {
+            let mut cx = Context::from_waker(Waker::noop());
+            assert!(Pin::new(&mut self.driving).poll(&mut cx).is_ready());
+        }
+        true
+    }
+
+    fn touch(&mut self) {}
+}
+
+/// The next caller then finds the end, or makes it.
+impl<F> Drop for Drives<F> {
+    fn drop(&mut self) {
+        if self.end.get().is_none() {
+            self.end.set(Some(End::Never));
+        }
+    }
+}
+
+/// `Lazy::force`, which the caller that drives the initializer ends. If that is dropped,
+/// the wait resumes the initializer.
+fn driving<B: Backend>() -> Row {
+    Row {
+        name: format!("Lazy::force over {}", std::any::type_name::<B>()),
+        scene: || {
+            let end = Rc::new(Cell::new(None));
+            let told = end.clone();
+            let lazy = leaked(Lazy::<_, _, _, B>::new_in(|| known(told)));
+            let mut driving = lazy.force();
+            let mut cx = Context::from_waker(Waker::noop());
+            assert!(Pin::new(&mut driving).poll(&mut cx).is_pending());
+            Scene::new(Waits(lazy.force()), Drives { end, driving })
+        },
+        left: Some(End::Never),
+        refuses: false,
+    }
+}
+
+/// `OnceMap::get_or_init`, which the call that computes ends. If that is dropped, the wait
+/// computes the value itself.
+fn computing<B: Backend>() -> Row {
+    Row {
+        name: format!("keyed::Compute over {}", std::any::type_name::<B>()),
+        scene: || {
+            let end = Rc::new(Cell::new(None));
+            let told = end.clone();
+            let map = OnceMap::<_, _, _, B>::with_hasher_in(RandomState::new());
+            let map = leaked(map);
+            let mut driving = map.get_or_init("key", || known(told));
+            let mut cx = Context::from_waker(Waker::noop());
+            assert!(Pin::new(&mut driving).poll(&mut cx).is_pending());
+            let waits = map.get_or_init("key", || std::future::ready(End::Never));
+            Scene::new(Itself(waits), Drives { end, driving })
+        },
+        left: Some(End::Never),
+        refuses: false,
+    }
+}
+
+type Objects<B> = Pool<u32, fn(&mut u32) -> bool, B>;
+type Object<B> = Pooled<Arc<Objects<B>>, u32, fn(&mut u32) -> bool, B>;
+
+/// `Pool::get`, which an object that comes back ends.
+fn pooling<B: Backend>() -> Row {
+    struct Holds<B: Backend>(Arc<Objects<B>>, Option<Object<B>>);
+
+    impl<B: Backend> Completer for Holds<B> {
+        fn complete(&mut self) -> bool {
+            drop(self.1.take());
+            true
+        }
+
+        fn touch(&mut self) {
+            let _ = (self.0.waiting(), self.0.granted(), self.0.size());
+            assert!(self.1.is_none() || self.0.try_get().is_none());
+        }
+
+        fn another(&self) -> Option<Box<dyn Waiter>> {
+            Some(Box::new(Ends(self.0.clone().get_owned(create))))
+        }
+    }
+
+    fn create() -> std::future::Ready<Result<u32, ()>> {
+        std::future::ready(Ok(7))
+    }
+
+    Row {
+        name: format!("Pool::get over {}", std::any::type_name::<B>()),
+        scene: || {
+            let pool = Arc::new(Objects::<B>::with_check_in(1, |_| true));
+            let mut get = pool.clone().get_owned(create);
+            let mut cx = Context::from_waker(Waker::noop());
+            let Poll::Ready(Ok(object)) = Pin::new(&mut get).poll(&mut cx) else {
+                panic!("the pool has a place");
+            };
+            let wait = pool.clone().get_owned(create);
+            Scene::new(Ends(wait), Holds(pool, Some(object)))
+        },
+        left: Some(End::Result),
         refuses: false,
     }
 }

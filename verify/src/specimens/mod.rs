@@ -10,6 +10,7 @@
 use crate::registered::registered;
 use crate::run::entry::SpecimenEntry;
 
+pub(crate) mod gate;
 pub(crate) mod permits;
 pub(crate) mod support;
 pub(crate) mod timers;

@@ -7,6 +7,7 @@ use crate::registered::registered;
 use crate::run::entry::SubjectEntry;
 use crate::soak;
 
+pub(crate) mod gate;
 pub(crate) mod plans;
 pub(crate) mod time;
 

@@ -217,17 +217,22 @@ impl<B: BlockingBackend> Subject for OnceCellOn<B> {
     }
 
     fn describe(&self, bits: Bits) -> String {
-        match (
-            bits.contains(INITIALIZED),
-            bits.without(INITIALIZED) != Bits::EMPTY,
-        ) {
-            (false, false) => "empty",
-            (false, true) => "busy",
-            (true, false) => "set",
-            (true, true) => "set, busy",
-        }
-        .to_owned()
+        describe(bits)
     }
+}
+
+/// Describes the bits of a cell for people.
+pub(crate) fn describe(bits: Bits) -> String {
+    match (
+        bits.contains(INITIALIZED),
+        bits.without(INITIALIZED) != Bits::EMPTY,
+    ) {
+        (false, false) => "empty",
+        (false, true) => "busy",
+        (true, false) => "set",
+        (true, true) => "set, busy",
+    }
+    .to_owned()
 }
 
 /// What the operations of a cell mean, one at a time. A call that needs the value takes

@@ -10,7 +10,9 @@ use crate::{specimens, subjects};
 
 /// Files of `subjects/` and `specimens/` that others share, and that register
 /// nothing.
-const SHARED: [&str; 6] = ["mod", "plans", "time", "permits", "support", "timers"];
+const SHARED: [&str; 7] = [
+    "mod", "gate", "plans", "time", "permits", "support", "timers",
+];
 
 /// Sources of `reveille` whose public functions belong to no subject, each with
 /// the reason.

@@ -1,0 +1,9 @@
+//! Broken events, on the gate of [`gate`].
+
+use crate::run::entry::SpecimenEntry;
+use crate::specimens::gate;
+
+/// Returns the specimens of this file.
+pub(crate) fn entries() -> Vec<SpecimenEntry> {
+    gate::events()
+}
