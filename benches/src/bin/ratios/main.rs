@@ -6,14 +6,16 @@
 //! rounds is printed.
 
 mod counting;
+mod report;
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use comfy_table::{Cell, CellAlignment, Table, presets};
 use reveille_benches::{Contender, Kind, contenders};
 
 use self::counting::{Allocated, counted};
+use self::report::{Row, Run};
 
 /// Times Reveille's primitives beside their peers and prints the ratios.
 #[derive(Debug, Parser)]
@@ -29,6 +31,18 @@ struct Options {
     /// How long a turn is, in microseconds. With several threads it is 200 times that.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     turn: u32,
+
+    /// Also write the ratios to a file, as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Also write the ratios to a file, as a table in Markdown.
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+
+    /// Also write the ratios to a file, as a page for a browser.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 fn main() {
@@ -59,17 +73,36 @@ fn main() {
             }
         }
     }
-    println!("{}", table(&entrants));
-    println!(
-        "Medians of {} interleaved rounds of {} µs; with several threads, of {} of {} µs. A ratio \
-         is a contender's time\nover that of the fastest in the same round; ± is half the range \
-         of its middle half. Rows in brackets are a part\nof the work alone, and take no part in \
-         the comparison.",
-        options.rounds,
-        options.turn,
-        options.rounds.div_ceil(ROUNDS_WHERE_THREADS_MEET),
-        options.turn * TURN_WHERE_THREADS_MEET,
-    );
+    let run = Run {
+        system: format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
+        version: env!("CARGO_PKG_VERSION"),
+        method: format!(
+            "Medians of {} interleaved rounds of {} µs; with several threads, of {} of {} µs. A \
+             ratio is a contender's time over that of the fastest in the same round; ± is half \
+             the range of its middle half. Rows in brackets are a part of the work alone, and \
+             take no part in the comparison.",
+            options.rounds,
+            options.turn,
+            options.rounds.div_ceil(ROUNDS_WHERE_THREADS_MEET),
+            options.turn * TURN_WHERE_THREADS_MEET,
+        ),
+        rows: rows(&entrants),
+    };
+    println!("{}", report::table(&run));
+    let files = [
+        (&options.json, report::json as fn(&Run) -> String),
+        (&options.markdown, report::markdown),
+        (&options.html, report::html),
+    ];
+    for (path, text) in files {
+        if let Some(path) = path
+            && let Err(error) = std::fs::write(path, text(&run))
+        {
+            eprintln!("error: cannot write to {}: {error}", path.display());
+            std::process::exit(2);
+        }
+    }
 }
 
 /// The divisor of the number of rounds, if a contender has several threads.
@@ -173,32 +206,6 @@ impl Quartiles {
     }
 }
 
-fn table(entrants: &[Entrant]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
-    table.set_header([
-        "group",
-        "contender",
-        "ns/op",
-        "to the fastest",
-        "±",
-        "to the fastest peer",
-        "allocations/op",
-        "bytes/op",
-    ]);
-    for column in table.column_iter_mut().skip(2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    for group in entrants.chunk_by(Entrant::same_group) {
-        let fastest = fastest(group, |kind| kind != Kind::Floor);
-        let fastest_peer = self::fastest(group, |kind| kind == Kind::Peer);
-        for entrant in group {
-            table.add_row(row(entrant, fastest, fastest_peer));
-        }
-    }
-    table
-}
-
 /// Returns the fastest entrant of some kinds, by ratios to one and the same entrant. The
 /// times themselves do not compare, because the machine may have changed its speed.
 fn fastest(group: &[Entrant], counts: impl Fn(Kind) -> bool) -> &Entrant {
@@ -210,28 +217,40 @@ fn fastest(group: &[Entrant], counts: impl Fn(Kind) -> bool) -> &Entrant {
         .expect("the tests of the library check that every group has both sides")
 }
 
-fn row(entrant: &Entrant, fastest: &Entrant, fastest_peer: &Entrant) -> Vec<Cell> {
+/// Returns a row for each entrant.
+fn rows(entrants: &[Entrant]) -> Vec<Row> {
+    let groups = entrants.chunk_by(Entrant::same_group);
+    groups
+        .flat_map(|group| {
+            let fastest = fastest(group, |kind| kind != Kind::Floor);
+            let fastest_peer = self::fastest(group, |kind| kind == Kind::Peer);
+            group
+                .iter()
+                .map(|entrant| row(entrant, fastest, fastest_peer))
+        })
+        .collect()
+}
+
+fn row(entrant: &Entrant, fastest: &Entrant, fastest_peer: &Entrant) -> Row {
     let Contender {
         group, name, kind, ..
     } = entrant.contender;
-    let name = match kind {
-        Kind::Floor => format!("({name})"),
-        Kind::Reveille | Kind::Peer => name.to_owned(),
-    };
     let time = Quartiles::of(entrant.samples.iter().copied());
     let ratio = entrant.ratio_to(fastest);
     let per_operation = |sum: u64| sum as f64 / entrant.iterations as f64;
-    vec![
-        Cell::new(group),
-        Cell::new(name),
-        Cell::new(format!("{:.1}", time.median)),
-        Cell::new(format!("{:.2}", ratio.median)),
-        Cell::new(format!("{:.2}", (ratio.high - ratio.low) / 2.0)),
-        Cell::new(format!("{:.2}", entrant.ratio_to(fastest_peer).median)),
-        Cell::new(format!(
-            "{:.0}",
-            per_operation(entrant.allocated.allocations)
-        )),
-        Cell::new(format!("{:.0}", per_operation(entrant.allocated.bytes))),
-    ]
+    Row {
+        group,
+        contender: name,
+        kind: match kind {
+            Kind::Floor => "part",
+            Kind::Reveille => "reveille",
+            Kind::Peer => "peer",
+        },
+        nanoseconds: time.median,
+        to_fastest: ratio.median,
+        spread: (ratio.high - ratio.low) / 2.0,
+        to_fastest_peer: entrant.ratio_to(fastest_peer).median,
+        allocations: per_operation(entrant.allocated.allocations),
+        bytes: per_operation(entrant.allocated.bytes),
+    }
 }
