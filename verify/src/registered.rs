@@ -28,7 +28,7 @@ macro_rules! registered {
             shutdown + specimens,
             once_cell + specimens,
             lazy + specimens,
-            once_map,
+            once_map + specimens,
             pool,
             sleep + specimens,
             driven,

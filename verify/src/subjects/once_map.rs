@@ -303,7 +303,7 @@ impl<B: BlockingBackend> Subject for KeyedOn<B> {
 /// slot, in the order in which the calls reach it after they have joined. The value may be there,
 /// and the flight may be over, at any time before the calls return.
 pub(crate) struct KeyedSpec {
-    keeps: bool,
+    pub(crate) keeps: bool,
 }
 
 /// The computation of a key, with its calls.
