@@ -24,15 +24,7 @@ use crate::subjects::once_map::{self as real, KeyedSpec, Op, Ret};
 
 /// Returns the specimens of this file.
 pub(crate) fn entries() -> Vec<SpecimenEntry> {
-    let mut all =
-        SpecimenEntry::all_of("once-map", 3, MAPS, |fault| Specimen { keeps: true, fault });
-    all.extend(SpecimenEntry::all_of("singleflight", 3, GROUPS, |fault| {
-        Specimen {
-            keeps: false,
-            fault,
-        }
-    }));
-    all
+    SpecimenEntry::all_of("once-map", 3, MAPS, |fault| Specimen { keeps: true, fault })
 }
 
 /// What is wrong with it.
@@ -47,9 +39,6 @@ pub(crate) enum Fault {
     KeyLeftBehind,
     /// The key is removed by the first call that fails, also if others wait for it.
     RemovedUnderWaiters,
-    /// The key of a group leaves after the value is set, so that a call that begins after
-    /// another has returned gets the old value.
-    SetBeforeForgotten,
     /// A lookup and the insertion after it are two sections, and the second does not look
     /// again.
     InsertedTwice,
@@ -77,21 +66,6 @@ const MAPS: [(&str, Fault, Option<Class>); 5] = [
     (
         "inserted-twice",
         Fault::InsertedTwice,
-        Some(Class::WrongResult),
-    ),
-];
-
-/// As for [`MAPS`].
-const GROUPS: [(&str, Fault, Option<Class>); 3] = [
-    ("plain", Fault::None, None),
-    (
-        "takeover-lost",
-        Fault::TakeoverLost,
-        Some(Class::CancellationRace),
-    ),
-    (
-        "set-before-forgotten",
-        Fault::SetBeforeForgotten,
         Some(Class::WrongResult),
     ),
 ];
@@ -222,7 +196,7 @@ impl<B: BlockingBackend> Map<B> {
             Work::default().await;
             keeps.0 = None;
             let value = value.map(Arc::new).ok_or(());
-            if value.is_ok() && !self.specimen.keeps && !self.is(Fault::SetBeforeForgotten) {
+            if value.is_ok() && !self.specimen.keeps {
                 drop(self.entry.with(|section| match section.state {
                     Some((listed, ..)) if Arc::ptr_eq(listed, &cell) => section.state.take(),
                     _ => None,
