@@ -105,6 +105,15 @@ impl<T> Buffer<T> {
         value
     }
 
+    /// Puts a value back in front of the others.
+    #[cold]
+    pub(crate) fn unpop(&mut self, value: T) {
+        self.segments
+            .front_mut()
+            .unwrap_or(&mut self.back)
+            .push_front(value);
+    }
+
     #[cold]
     fn pop_of_segment(&mut self) -> Option<T> {
         let first = self.segments.front_mut()?;
@@ -184,6 +193,18 @@ mod tests {
             assert_eq!(buffer.is_empty(), next == expected);
         }
         assert!(next > 100_000);
+    }
+
+    #[test]
+    fn a_value_that_is_put_back_comes_first() {
+        for values in [1, 2, 10_000] {
+            let mut buffer = Buffer::new();
+            (0..values).for_each(|value| buffer.push(value));
+            let first = buffer.pop().expect("a value was pushed");
+            buffer.unpop(first);
+            let popped: Vec<i32> = core::iter::from_fn(|| buffer.pop()).collect();
+            assert_eq!(popped, (0..values).collect::<Vec<_>>());
+        }
     }
 
     #[test]

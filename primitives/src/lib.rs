@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`oneshot`] | sends one value from one task to another |
 //! | [`mpsc`] | sends values from many tasks to one: bounded, unbounded, or as a rendezvous |
+//! | [`mpmc`] | sends values from many tasks to many, each of which receives some |
 //! | [`broadcast`] | sends values from many tasks to many, each of which receives all |
 //! | [`watch`] | publishes one value, of which receivers see the latest |
 //! | [`Barrier`] | lets a fixed number of tasks wait for one another, again and again |
@@ -81,7 +82,7 @@
 //! - `std` (default): threads park. Without it the crate is `no_std` with `alloc`, and
 //!   the default backend spins.
 //! - `futures-core`: implements `FusedFuture` for the futures that are fused, and
-//!   `Stream` for the receivers of [`mpsc`] and for [`DelayQueue`](time::DelayQueue).
+//!   `Stream` for the receivers of [`mpsc`] and [`mpmc`], and for [`DelayQueue`](time::DelayQueue).
 //! - `locations`: each primitive records where in the source its waiters began to wait
 //!   and its holders acquired it, and shows that in `Debug` too.
 //! - `model`: each section first asks whether a checker runs the thread, as
@@ -119,6 +120,7 @@ mod keyed;
 pub mod latch;
 pub mod lazy;
 mod location;
+pub mod mpmc;
 pub mod mpsc;
 pub mod mutex;
 pub mod notify;

@@ -22,7 +22,7 @@ use reveille::raw::Storage;
 use reveille::time::{Advance, DelayQueue, Duration, Instant, VirtualClock};
 use reveille::{
     Barrier, Condvar, Event, Mutex, Notify, OnceCell, RwLock, RwLockUpgradableReadGuard, Semaphore,
-    SetOnce,
+    SetOnce, mpmc, mpsc,
 };
 
 use allocator::{Observed, Observer};
@@ -540,4 +540,80 @@ fn a_spike_is_given_back<B: Backend>() {
 fn a_spike_is_given_back_and_a_load_that_comes_again_allocates_nothing() {
     a_spike_is_given_back::<Native>();
     a_spike_is_given_back::<Local>();
+}
+
+/// Returns how many bytes a channel holds after `messages` have been sent and received.
+macro_rules! held_after {
+    ($messages:expr, $channel:expr, $receive:ident) => {{
+        let before = HELD.get();
+        #[allow(unused_mut, reason = "some receivers are shared")]
+        let (tx, mut rx) = $channel;
+        // The first message makes the room that an idle channel keeps.
+        for messages in [1, $messages] {
+            for message in 0..messages {
+                tx.try_send_any(message);
+            }
+            for message in 0..messages {
+                assert_eq!(rx.$receive().ok(), Some(message));
+            }
+        }
+        HELD.get() - before
+    }};
+}
+
+/// Sends on any channel.
+trait TrySendAny {
+    fn try_send_any(&self, message: u64);
+}
+
+impl TrySendAny for mpsc::Sender<u64> {
+    fn try_send_any(&self, message: u64) {
+        self.try_send(message).unwrap();
+    }
+}
+
+impl TrySendAny for mpsc::UnboundedSender<u64> {
+    fn try_send_any(&self, message: u64) {
+        self.send(message).unwrap();
+    }
+}
+
+impl TrySendAny for mpmc::Sender<u64> {
+    fn try_send_any(&self, message: u64) {
+        self.try_send(message).unwrap();
+    }
+}
+
+/// What is left beyond an empty channel is the room that each buffer keeps: two of 1 KiB.
+#[test]
+fn a_million_messages_leave_what_an_empty_channel_holds() {
+    const MILLION: u64 = 1_000_000;
+    let kept = 2 * 1024;
+    let bound = usize::try_from(MILLION).unwrap();
+    for (name, empty, spike) in [
+        (
+            "mpsc",
+            held_after!(0, mpsc::channel(bound), try_recv),
+            held_after!(MILLION, mpsc::channel(bound), try_recv),
+        ),
+        (
+            "mpsc, unbounded",
+            held_after!(0, mpsc::unbounded_channel(), try_recv),
+            held_after!(MILLION, mpsc::unbounded_channel(), try_recv),
+        ),
+        (
+            "mpmc",
+            held_after!(0, mpmc::bounded(bound), try_recv),
+            held_after!(MILLION, mpmc::bounded(bound), try_recv),
+        ),
+        (
+            "mpmc, unbounded",
+            held_after!(0, mpmc::unbounded(), try_recv),
+            held_after!(MILLION, mpmc::unbounded(), try_recv),
+        ),
+    ] {
+        println!("{name}: {empty} bytes empty, {spike} after a spike");
+        assert!(empty < 1024, "{name}: {empty} bytes");
+        assert!(spike <= empty + kept, "{name}: {spike} bytes, not {empty}");
+    }
 }

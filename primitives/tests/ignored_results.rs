@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use reveille::time::{DelayQueue, Instant, interval, interval_at, sleep};
 use reveille::{
-    Barrier, CancellationToken, Mutex, Notify, OnceCell, RwLock, Semaphore, SetOnce, mpsc, oneshot,
+    Barrier, CancellationToken, Mutex, Notify, OnceCell, RwLock, Semaphore, SetOnce, mpmc, mpsc,
+    oneshot,
 };
 use reveille_executor::LocalExecutor;
 use reveille_executor::task::coop::has_budget_remaining;
@@ -80,6 +81,21 @@ fn a_result_that_tokio_lets_go_unused_does_not_warn() {
     rx.sender_strong_count();
     rx.sender_weak_count();
     mpsc::unbounded_channel::<u8>();
+
+    mpmc::unbounded::<u8>();
+    mpmc::bounded::<u8>(1);
+    let (tx, rx) = mpmc::bounded::<u8>(1);
+    tx.is_empty();
+    tx.is_full();
+    tx.len();
+    tx.capacity();
+    tx.sender_count();
+    tx.receiver_count();
+    tx.same_channel(&tx);
+    tx.downgrade().upgrade();
+    rx.downgrade().upgrade();
+    rx.is_closed();
+    rx.close();
 
     CancellationToken::new();
     let token = CancellationToken::new();

@@ -11,6 +11,7 @@ macro_rules! registered {
             state_lock,
             oneshot + specimens,
             mpsc + specimens,
+            mpmc,
             broadcast,
             watch,
             cancellation_token + specimens,

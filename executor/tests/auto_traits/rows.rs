@@ -7,7 +7,7 @@ use reveille::protocol::Bits;
 use reveille::raw::Boxed;
 use reveille::{backend, protocol, raw, set_once, time};
 use reveille::{barrier, cancellation_token, condvar, mutex, notify, once_cell, rwlock, semaphore};
-use reveille::{broadcast, mpsc, oneshot, watch};
+use reveille::{broadcast, mpmc, mpsc, oneshot, watch};
 use reveille::{event, latch, lazy, once_map, phaser, shutdown, singleflight, wait_group};
 use reveille_executor::{futures, hyper, local, pool, simulation, task};
 
@@ -335,6 +335,18 @@ fn channels() -> Vec<Row> {
         [T] mpsc::error::TrySendError<T>, tokio tm::error::TrySendError<T> => a_value;
         [T] mpsc::error::SendTimeoutError<T>, tokio tm::error::SendTimeoutError<T> => a_value;
         [] mpsc::error::TryRecvError, tokio tm::error::TryRecvError => everything;
+
+        [T] mpmc::Sender<T> => a_channel;
+        [T] mpmc::Receiver<T> => a_channel;
+        [T] mpmc::WeakSender<T> => a_channel;
+        [T] mpmc::WeakReceiver<T> => a_channel;
+        [T] mpmc::Recv<'static, T> => a_channel;
+        [T] mpmc::Closed<'static, T> => a_channel;
+        // It contains the value to be sent, unpinned.
+        [T] mpmc::SendFuture<'static, T>
+            => |t| is(t.send, t.send && t.sync, true, t.unwind, t.ref_unwind);
+        [] mpmc::RecvError => everything;
+        [] mpmc::TryRecvError => everything;
 
         // Values are cloned outside the lock, so receivers share them. Tokio's halves are
         // `Send` and `Sync` for a value that is only `Send`, because they clone it under a

@@ -16,7 +16,7 @@ use reveille::time::{DelayQueue, VirtualClock};
 use reveille::{
     Barrier, CancellationToken, Condvar, Event, Latch, Lazy, Mutex, Notify, OnceCell, OnceMap,
     OwnedRwLockUpgradableReadGuard, Phaser, Pool, RwLock, RwLockUpgradableReadGuard, Semaphore,
-    SetOnce, Shutdown, WaitGroup, broadcast, mpsc, oneshot, watch,
+    SetOnce, Shutdown, WaitGroup, broadcast, mpmc, mpsc, oneshot, watch,
 };
 
 use crate::support::probe::Probe;
@@ -136,6 +136,20 @@ const FUTURES: &[(&str, fn())] = &[
         let mut at_work = pin!(cell.get_or_init(pending));
         assert!(at_work.as_mut().poll(&mut task.cx()).is_pending());
         leaves_nothing(cell.get_or_try_init(|| ready(Err::<u32, _>(()))));
+    }),
+    ("mpmc::Closed", || {
+        let (tx, _rx) = mpmc::bounded::<u32>(1);
+        leaves_nothing(tx.closed());
+    }),
+    ("mpmc::Recv", || {
+        let (_tx, rx) = mpmc::bounded::<u32>(1);
+        leaves_nothing(rx.recv());
+        let (_tx, rx) = mpmc::bounded::<u32>(0);
+        leaves_nothing(rx.recv());
+    }),
+    ("mpmc::SendFuture", || {
+        let (tx, _rx) = mpmc::bounded(0);
+        leaves_nothing(tx.send(8));
     }),
     ("mpsc::Closed", || {
         let (tx, _rx) = mpsc::channel::<u32>(1);

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use reveille::backend::{Backend, Local, Native, Spin};
-use reveille::mpsc;
 use reveille::oneshot::{Receiver, Sender};
 use reveille::raw::Storage;
 use reveille::time::{Advance, DelayQueue, Duration, Instant, Interval, Timers, VirtualClock};
@@ -17,6 +16,7 @@ use reveille::{
     OwnedRwLockUpgradableReadGuard, Party, Phaser, Pool, Pooled, RwLock, Semaphore, SetOnce,
     Shutdown, ShutdownGuard, WaitGroup,
 };
+use reveille::{mpmc, mpsc};
 
 use crate::support::channel::{Channel, Heap, Slotted, keep};
 use crate::support::probe::Probe;
@@ -40,6 +40,9 @@ pub(crate) fn table() -> Vec<Row> {
         receiving_of_many::<Native>(),
         receiving_of_many::<Spin>(),
         receiving_of_many::<Local>(),
+        receiving_beside_others::<Native>(),
+        receiving_beside_others::<Spin>(),
+        receiving_beside_others::<Local>(),
         being_notified::<Native>(),
         being_notified::<Spin>(),
         being_notified::<Local>(),
@@ -340,6 +343,44 @@ fn receiving_of_many<B: Backend>() -> Row {
         name: format!("mpsc::Receiver over {}", std::any::type_name::<B>()),
         scene: || {
             let (tx, rx) = mpsc::channel_in::<_, B>(1);
+            Scene::new(Receives(rx), Sends(tx))
+        },
+        left: Some(End::Never),
+        refuses: true,
+    }
+}
+
+fn receiving_beside_others<B: Backend>() -> Row {
+    struct Receives<B: Backend>(mpmc::Receiver<Token, B>);
+    struct Sends<B: Backend>(mpmc::Sender<Token, B>);
+
+    impl<B: Backend> Waiter for Receives<B> {
+        fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+            self.0.poll_recv(cx).map(|received| match received {
+                Some(token) => {
+                    assert_eq!(token.0, 7, "the value is the one that was sent");
+                    End::Result
+                }
+                None => End::Never,
+            })
+        }
+    }
+
+    impl<B: Backend> Completer for Sends<B> {
+        fn complete(&mut self) -> bool {
+            self.0.try_send(Token::new(7)).is_ok()
+        }
+
+        fn touch(&mut self) {
+            let _ = (self.0.is_closed(), self.0.len(), self.0.receiver_count());
+            let _ = self.0.downgrade().upgrade();
+        }
+    }
+
+    Row {
+        name: format!("mpmc::Receiver over {}", std::any::type_name::<B>()),
+        scene: || {
+            let (tx, rx) = mpmc::bounded_in::<_, B>(1);
             Scene::new(Receives(rx), Sends(tx))
         },
         left: Some(End::Never),
