@@ -199,17 +199,11 @@ const PANICS: &[(&str, Call)] = &[
     ("task::spawn_local outside of an executor", || {
         drop(task::spawn_local(async {}));
     }),
-    ("task::spawn_blocking outside of an executor", || {
-        drop(task::spawn_blocking(|| {}));
-    }),
     ("JoinSet::spawn outside of an executor", || {
         task::JoinSet::new().spawn(async {});
     }),
     ("JoinSet::spawn_local outside of an executor", || {
         task::JoinSet::new().spawn_local(async {});
-    }),
-    ("JoinSet::spawn_blocking outside of an executor", || {
-        task::JoinSet::new().spawn_blocking(|| {});
     }),
     ("JoinSet::from_iter outside of an executor", || {
         drop(task::JoinSet::from_iter([async {}]));

@@ -13,8 +13,9 @@ use loom::sync::atomic::AtomicUsize;
 use loom::sync::{Condvar, Mutex};
 use loom::thread::{self, Thread};
 
+use super::Word;
 use super::stepped::SteppedBits;
-use super::word::{Atomics, Word, WordLock, ordering};
+use super::word::{Atomics, WordLock, ordering};
 use super::{Backend, BlockingBackend, Cell, Park, RawStateLock, SharedBackend};
 use crate::protocol::Bits;
 

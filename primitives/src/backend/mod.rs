@@ -55,11 +55,11 @@ pub use self::shuttle::{Shuttle, ShuttleLock, ShuttlePark};
 pub use self::spin::{Spin, SpinAtomics, SpinPark};
 #[cfg(feature = "std")]
 pub use self::std_park::StdPark;
-pub use self::traits::{Backend, BlockingBackend, Cell, Park, RawStateLock, SharedBackend};
+pub use self::traits::{Backend, BlockingBackend, Cell, Park, RawStateLock, SharedBackend, Word};
 #[cfg(feature = "model")]
 pub use self::watch::watch;
 pub use self::watcher::{Passage, WatchedLock, Watcher};
-pub use self::word::{Atomics, Word, WordLock};
+pub use self::word::{Atomics, WordLock};
 
 /// The backend of a primitive that does not name one: [`Native`] with the feature
 /// `std`, [`Spin`] without it, and `Loom` under `--cfg loom`.

@@ -2,7 +2,7 @@
 
 use core::cell::UnsafeCell;
 
-use super::{Watcher, Word};
+use super::Watcher;
 use crate::protocol::Bits;
 
 /// What a primitive stands on: a lock, and a cell that a checker can watch.
@@ -176,4 +176,33 @@ unsafe impl<T> Cell<T> for UnsafeCell<T> {
     fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
         f(self.get())
     }
+}
+
+/// An atomic word: the operations of `AtomicUsize` that the lock uses, with
+/// the orderings it needs in their names.
+pub trait Word: Sized {
+    /// Creates a word.
+    fn new(value: usize) -> Self;
+    /// Loads the value, relaxed.
+    fn load_relaxed(&self) -> usize;
+    /// Loads the value, with acquire ordering.
+    fn load_acquire(&self) -> usize;
+    /// Stores a value, with release ordering.
+    fn store_release(&self, value: usize);
+    /// Compares and exchanges, with acquire ordering on success and relaxed
+    /// otherwise. It may fail spuriously.
+    ///
+    /// # Errors
+    ///
+    /// Returns the value that it found.
+    fn lock(&self, old: usize, new: usize) -> Result<usize, usize>;
+    /// Compares and exchanges, with acquire and release ordering on success and
+    /// acquire otherwise. It may fail spuriously.
+    ///
+    /// # Errors
+    ///
+    /// Returns the value that it found.
+    fn update(&self, old: usize, new: usize) -> Result<usize, usize>;
+    /// Lends the value by exclusive borrow.
+    fn get_mut<R>(&mut self, f: impl FnOnce(&mut usize) -> R) -> R;
 }

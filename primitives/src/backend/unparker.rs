@@ -18,6 +18,13 @@ pub(crate) enum Unparker<P> {
 }
 
 impl<P: Park> Unparker<P> {
+    #[cfg_attr(
+        not(feature = "model"),
+        expect(
+            clippy::extra_unused_type_parameters,
+            reason = "the backend says whether there is a checker"
+        )
+    )]
     pub(crate) fn new<B: BlockingBackend<Park = P>>() -> Self {
         #[cfg(feature = "model")]
         if let Some(watcher) = B::watcher() {

@@ -36,7 +36,7 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{Cell, RawStateLock};
+use super::{Cell, RawStateLock, Word};
 use crate::protocol::Bits;
 
 /// The bit of the word that says that a section runs.
@@ -61,35 +61,6 @@ pub unsafe trait Atomics: Sized + 'static {
     /// Pauses between two looks at a locked word. Pauses grow with `round`, up to a
     /// bound.
     fn pause(word: &Self::Word, round: u32);
-}
-
-/// An atomic word: the operations of `AtomicUsize` that the lock uses, with
-/// the orderings it needs in their names.
-pub trait Word: Sized {
-    /// Creates a word.
-    fn new(value: usize) -> Self;
-    /// Loads the value, relaxed.
-    fn load_relaxed(&self) -> usize;
-    /// Loads the value, with acquire ordering.
-    fn load_acquire(&self) -> usize;
-    /// Stores a value, with release ordering.
-    fn store_release(&self, value: usize);
-    /// Compares and exchanges, with acquire ordering on success and relaxed
-    /// otherwise. It may fail spuriously.
-    ///
-    /// # Errors
-    ///
-    /// Returns the value that it found.
-    fn lock(&self, old: usize, new: usize) -> Result<usize, usize>;
-    /// Compares and exchanges, with acquire and release ordering on success and
-    /// acquire otherwise. It may fail spuriously.
-    ///
-    /// # Errors
-    ///
-    /// Returns the value that it found.
-    fn update(&self, old: usize, new: usize) -> Result<usize, usize>;
-    /// Lends the value by exclusive borrow.
-    fn get_mut<R>(&mut self, f: impl FnOnce(&mut usize) -> R) -> R;
 }
 
 /// The orderings of the compare-exchanges, on success and otherwise. They are here
