@@ -206,6 +206,21 @@ impl<K, V, S, B: Backend> Keyed<K, V, S, B> {
             .look(|table| Candidates::of(table.buckets.get(&hash)))
     }
 
+    /// Returns `true` if an entry is still in the table.
+    ///
+    /// A lookup compares keys outside of the lock, so an entry may have been removed since
+    /// it was found. If it was removed before its value was set, the value is not that of
+    /// the key. So a value is used only if the entry is there after the value was seen.
+    fn lists(&self, entry: &Shared<K, V, B>) -> bool {
+        self.table.look(|table| {
+            let bucket = table.buckets.get(&entry.hash);
+            bucket.is_some_and(|bucket| {
+                let mut all = bucket.iter();
+                all.any(|listed| Arc::ptr_eq(&listed.entry, entry))
+            })
+        })
+    }
+
     /// Joins an entry, if it is still in the table.
     fn join(&self, entry: &Shared<K, V, B>) -> bool {
         self.table.unlisted(|_, table| {
@@ -280,7 +295,11 @@ impl<K: Hash + Eq, V, S: BuildHasher, B: Backend> Keyed<K, V, S, B> {
         K: Borrow<Q>,
         V: Clone,
     {
-        self.find(key).and_then(value_of)
+        let entry = self.find(key)?;
+        let value = entry.slot.get().cloned();
+        let current = value.is_some() && self.lists(&entry);
+        drop(entry);
+        value.filter(|_| current)
     }
 
     /// Removes the entry of a key, and returns it if there was one. Calls that have joined
@@ -307,9 +326,10 @@ impl<K: Hash + Eq, V, S: BuildHasher, B: Backend> Keyed<K, V, S, B> {
             };
             if let Some(found) = candidates.iter().find(|entry| entry.key == *wanted) {
                 if found.slot.is_initialized() {
-                    return Entered::Value(found.clone());
-                }
-                if self.join(found) {
+                    if self.lists(found) {
+                        return Entered::Value(found.clone());
+                    }
+                } else if self.join(found) {
                     return Entered::Member(self.member(found));
                 }
                 continue;

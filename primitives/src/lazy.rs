@@ -229,7 +229,9 @@ impl<T, Fut, F, B: Backend> Lazy<T, Fut, F, B> {
     /// ```
     /// use reveille::Lazy;
     ///
-    /// assert_eq!(Lazy::new(|| async { 7 }).waiting(), 0);
+    /// let lazy = Lazy::new(|| async { 7 });
+    /// assert_eq!(lazy.waiting(), 0);
+    /// # reveille_executor::block_on(async { assert_eq!(lazy.force().await, &7) });
     /// ```
     #[must_use]
     pub fn waiting(&self) -> usize {
@@ -245,7 +247,9 @@ impl<T, Fut, F, B: Backend> Lazy<T, Fut, F, B> {
     /// ```
     /// use reveille::Lazy;
     ///
-    /// assert_eq!(Lazy::new(|| async { 7 }).granted(), 0);
+    /// let lazy = Lazy::new(|| async { 7 });
+    /// assert_eq!(lazy.granted(), 0);
+    /// # reveille_executor::block_on(async { assert_eq!(lazy.force().await, &7) });
     /// ```
     #[must_use]
     pub fn granted(&self) -> usize {

@@ -113,7 +113,8 @@ impl<B: Backend> Phaser<B> {
     /// use reveille::{Phaser, backend::Local};
     ///
     /// let phaser = Phaser::<Local>::new_in(); // for one thread
-    /// phaser.register().arrive();
+    /// let mut party = phaser.register();
+    /// party.arrive();
     /// assert_eq!(phaser.phase(), 1);
     /// ```
     #[must_use]
@@ -139,7 +140,7 @@ impl<B: Backend> Phaser<B> {
     /// use reveille::Phaser;
     ///
     /// let phaser = Phaser::new();
-    /// let party = phaser.register();
+    /// let mut party = phaser.register();
     /// assert_eq!(phaser.parties(), 1);
     /// # drop(party);
     /// ```

@@ -47,7 +47,7 @@ use crate::raw::{Gate, GateWait};
 ///     panic!("the work fails");
 /// });
 /// assert!(panics.join().is_err());
-/// reveille_executor::block_on(group);
+/// reveille_executor::block_on(group.wait());
 /// ```
 pub struct WaitGroup<B: Backend = DefaultBackend> {
     gate: Arc<Gate<B>>,

@@ -106,9 +106,12 @@ impl GenericSubject for Keyed {
                 plans[0].bound.operations = 1;
                 plans[0].bound.total = 2;
                 plans[0].bound.non_default = 2;
-                plans.push(three);
-                plans[1].bound.non_default = 0;
-                plans[1].bound.panics = false;
+                // A group has three times the orders of a map.
+                if self.keeps {
+                    plans.push(three);
+                    plans[1].bound.non_default = 0;
+                    plans[1].bound.panics = false;
+                }
             }
             _ => {}
         }
