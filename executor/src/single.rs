@@ -119,7 +119,7 @@ pub(crate) struct Single {
     driver: Driver,
     main: Arc<Main>,
     /// Ends the park.
-    alarm: Waker,
+    deadline_waker: Waker,
     running: Cell<bool>,
     /// The executor has ended: a task that is spawned is cancelled.
     ended: Cell<bool>,
@@ -162,7 +162,7 @@ struct Main {
     queued: AtomicBool,
 }
 
-struct Alarm(Arc<Shared>);
+struct DeadlineWaker(Arc<Shared>);
 
 impl Owner {
     pub(crate) fn new(order: Option<Box<dyn Order>>, polls: Polls, timers: &Timers) -> Self {
@@ -182,7 +182,7 @@ impl Owner {
                 shared: shared.clone(),
                 queued: AtomicBool::new(false),
             }),
-            alarm: Waker::from(Arc::new(Alarm(shared.clone()))),
+            deadline_waker: Waker::from(Arc::new(DeadlineWaker(shared.clone()))),
             running: Cell::new(false),
             ended: Cell::new(false),
             blocking: OnceCell::new(),
@@ -254,7 +254,7 @@ impl Single {
         let threads = SystemThreads {
             set: set.clone(),
             keep_alive: KEEP_ALIVE,
-            done: Some(self.alarm.clone()),
+            done: Some(self.deadline_waker.clone()),
         };
         let blocking = Blocking::new(MAX_BLOCKING, threads);
         let timers = self.timers().clone();
@@ -409,13 +409,13 @@ impl Single {
 
     /// Fires timers, and sleeps if no task is ready after that.
     fn rest(&self) {
-        let mut alarm = Context::from_waker(&self.alarm);
-        let Some(next) = catch_panic(|| self.driver.turn(&mut alarm)) else {
+        let mut deadline_waker = Context::from_waker(&self.deadline_waker);
+        let Some(next) = catch_panic(|| self.driver.turn(&mut deadline_waker)) else {
             return; // The next call fires what is left.
         };
         // A blocking call takes real time, so virtual time stands still while one is
-        // under way. Otherwise a timeout around the call would expire at once. The alarm
-        // notifies when the call ends.
+        // under way. Otherwise a timeout around the call would expire at once. The
+        // deadline waker notifies when the call ends.
         let calls = self.blocking.get();
         let is_idle = calls.is_none_or(|calls| calls.blocking.is_idle());
         if !self.queue.borrow().is_empty() || is_idle && self.timers().idle() {
@@ -541,8 +541,8 @@ impl Shared {
         }
     }
 
-    /// Sleeps until something is in the inbox, the alarm notifies, or `at_most` has
-    /// passed.
+    /// Sleeps until something is in the inbox, the deadline waker notifies, or
+    /// `at_most` has passed.
     fn park(&self, at_most: Option<Duration>) {
         let parks = self
             .inbox
@@ -588,7 +588,7 @@ impl Wake for Main {
     }
 }
 
-impl Wake for Alarm {
+impl Wake for DeadlineWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }

@@ -364,7 +364,7 @@ impl<K, V, S, B: Backend> Member<'_, K, V, S, B> {
     ///
     /// If values are not kept, the entry leaves the table before that: a call that begins
     /// after another has returned the value computes anew.
-    fn settle(mut self, value: V, mut permit: Permit<Shared<K, V, B>>) -> V
+    fn complete(mut self, value: V, mut permit: Permit<Shared<K, V, B>>) -> V
     where
         V: Clone,
     {
@@ -525,7 +525,7 @@ where
         let this = self.get_mut();
         this.call.poll(cx, this.name).map(|ended| match ended {
             Ended::Value(entry) => cloned(entry),
-            Ended::Output(value, permit, member) => member.settle(value, permit),
+            Ended::Output(value, permit, member) => member.complete(value, permit),
         })
     }
 }
@@ -574,7 +574,7 @@ where
         let this = self.get_mut();
         this.call.poll(cx, this.name).map(|ended| match ended {
             Ended::Value(entry) => Ok(cloned(entry)),
-            Ended::Output(Ok(value), permit, member) => Ok(member.settle(value, permit)),
+            Ended::Output(Ok(value), permit, member) => Ok(member.complete(value, permit)),
             Ended::Output(Err(error), permit, member) => {
                 drop(permit);
                 drop(member);

@@ -15,7 +15,7 @@ pub(crate) trait Alphabet {
     fn roles(&self) -> &[Role<()>];
 
     /// Returns `true` if a participant may do `next` after `before`.
-    fn follows(&self, who: usize, before: &[Step], next: Step) -> bool;
+    fn follows(&self, participant_id: usize, before: &[Step], next: Step) -> bool;
 }
 
 /// What each participant does.
@@ -73,20 +73,20 @@ impl Program {
         let mut growing: Vec<usize> = (0..roles.len()).collect();
         while !growing.is_empty() && program.len() < bound.total {
             let index = draw(growing.len());
-            let who = growing[index];
-            let line = &program.participants[who];
+            let participant_id = growing[index];
+            let line = &program.participants[participant_id];
             let usual = program.non_default() == bound.non_default;
-            let allowed: Vec<_> = choices[who]
+            let allowed: Vec<_> = choices[participant_id]
                 .iter()
                 .copied()
                 .filter(|step| !usual || step.polling == Polling::Await)
-                .filter(|&step| subject.follows(who, line, step))
+                .filter(|&step| subject.follows(participant_id, line, step))
                 .collect();
             if line.len() == bound.operations || allowed.is_empty() {
                 growing.swap_remove(index);
                 continue;
             }
-            program.participants[who].push(one_of(&allowed, draw));
+            program.participants[participant_id].push(one_of(&allowed, draw));
         }
         program
     }
@@ -94,23 +94,29 @@ impl Program {
     /// Returns the programs that are one step smaller, or simpler in one step.
     pub(crate) fn smaller(&self, subject: &dyn Alphabet) -> Vec<Self> {
         let mut smaller = Vec::new();
-        for (who, line) in self.participants.iter().enumerate() {
+        for (participant_id, line) in self.participants.iter().enumerate() {
             for (index, step) in line.iter().enumerate() {
                 let mut program = self.clone();
-                program.participants[who].remove(index);
+                program.participants[participant_id].remove(index);
                 smaller.push(program);
                 if step.polling != Polling::Await {
                     let mut program = self.clone();
-                    program.participants[who][index].polling = Polling::Await;
+                    program.participants[participant_id][index].polling = Polling::Await;
                     smaller.push(program);
                 }
             }
         }
         smaller.retain(|program| {
             !program.is_empty()
-                && program.participants.iter().enumerate().all(|(who, line)| {
-                    (0..line.len()).all(|index| subject.follows(who, &line[..index], line[index]))
-                })
+                && program
+                    .participants
+                    .iter()
+                    .enumerate()
+                    .all(|(participant_id, line)| {
+                        (0..line.len()).all(|index| {
+                            subject.follows(participant_id, &line[..index], line[index])
+                        })
+                    })
         });
         smaller
     }
@@ -244,7 +250,7 @@ impl<'a> Enumeration<'a> {
             roles,
             bound,
             lines: (0..roles.len())
-                .map(|who| lines(subject, who, bound))
+                .map(|participant_id| lines(subject, participant_id, bound))
                 .collect(),
             chosen: Vec::with_capacity(roles.len()),
             found: Vec::new(),
@@ -267,18 +273,18 @@ impl<'a> Enumeration<'a> {
     /// Adds the programs that begin with the chosen lines, which have this many
     /// operations, and this many that are polled in a mode other than `Await`.
     fn extend(&mut self, len: usize, non_default: usize) {
-        let who = self.chosen.len();
-        if who == self.roles.len() {
+        let participant_id = self.chosen.len();
+        if participant_id == self.roles.len() {
             self.add(len);
             return;
         }
-        for index in 0..self.lines[who].len() {
-            let line = &self.lines[who][index];
+        for index in 0..self.lines[participant_id].len() {
+            let line = &self.lines[participant_id][index];
             let len = len + line.steps.len();
             let non_default = non_default + line.non_default;
             if len > self.bound.total
                 || non_default > self.bound.non_default
-                || !self.is_canonical(who, line)
+                || !self.is_canonical(participant_id, line)
             {
                 continue;
             }
@@ -290,11 +296,11 @@ impl<'a> Enumeration<'a> {
 
     /// Returns `true` if a program with this line after the chosen ones is that which is
     /// kept of those that differ only by an exchange of equal participants.
-    fn is_canonical(&self, who: usize, line: &Line) -> bool {
-        let Some(before) = who.checked_sub(1) else {
+    fn is_canonical(&self, participant_id: usize, line: &Line) -> bool {
+        let Some(before) = participant_id.checked_sub(1) else {
             return true;
         };
-        if self.roles[before].symmetry != self.roles[who].symmetry {
+        if self.roles[before].symmetry != self.roles[participant_id].symmetry {
             return true;
         }
         let (before, next) = (&self.lines[before][self.chosen[before]].steps, &line.steps);
@@ -320,8 +326,8 @@ impl<'a> Enumeration<'a> {
 }
 
 /// Returns every list of steps of a participant within the bound, in their order.
-fn lines(subject: &dyn Alphabet, who: usize, bound: Bound) -> Vec<Line> {
-    let choices = choices(&subject.roles()[who], bound);
+fn lines(subject: &dyn Alphabet, participant_id: usize, bound: Bound) -> Vec<Line> {
+    let choices = choices(&subject.roles()[participant_id], bound);
     let line = |steps: Vec<Step>| {
         let non_default = |step: &&Step| step.polling != Polling::Await;
         Line {
@@ -339,7 +345,7 @@ fn lines(subject: &dyn Alphabet, who: usize, bound: Bound) -> Vec<Line> {
             for &step in &choices {
                 let unusual = usize::from(step.polling != Polling::Await);
                 if lines[index].non_default + unusual <= bound.non_default
-                    && subject.follows(who, &lines[index].steps, step)
+                    && subject.follows(participant_id, &lines[index].steps, step)
                 {
                     let mut steps = lines[index].steps.clone();
                     steps.push(step);

@@ -55,7 +55,7 @@ impl<B: BlockingBackend> Gate<B> {
         self.fault == Fault::Ajar || self.lock.load().contains(OPEN)
     }
 
-    fn poll_opened(&self, who: usize, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_opened(&self, participant_id: usize, cx: &mut Context<'_>) -> Poll<()> {
         if self.lock.load().contains(OPEN) {
             return Poll::Ready(());
         }
@@ -67,7 +67,7 @@ impl<B: BlockingBackend> Gate<B> {
             if section.bits.contains(OPEN) && !forgetful {
                 return Ok(());
             }
-            Err(registration.register(&mut section.state[who]))
+            Err(registration.register(&mut section.state[participant_id]))
         })
     }
 }
@@ -181,8 +181,8 @@ impl<B: BlockingBackend> Subject for GateOn<B> {
         call: Call<'_, Op>,
         _: &dyn Fn() -> Value,
     ) -> Started<'a, bool> {
-        let (who, gate) = (call.participant, &*gate);
-        let opened = poll_fn(move |cx| gate.poll_opened(who, cx).map(|()| true));
+        let (participant_id, gate) = (call.participant, &*gate);
+        let opened = poll_fn(move |cx| gate.poll_opened(participant_id, cx).map(|()| true));
         match call.op {
             Op::Open => {
                 gate.open();

@@ -129,10 +129,10 @@ impl State {
                 ..self.clone()
             }];
         }
-        let each = self.waiting.iter().map(|&who| {
+        let each = self.waiting.iter().map(|&participant_id| {
             let mut next = self.clone();
-            next.waiting.retain(|&waiter| waiter != who);
-            next.notified.push(who);
+            next.waiting.retain(|&waiter| waiter != participant_id);
+            next.notified.push(participant_id);
             next.notified.sort_unstable();
             next
         });
@@ -152,7 +152,7 @@ impl Spec for NotifySpec {
     }
 
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, ())> {
-        let who = call.participant;
+        let participant_id = call.participant;
         let mut next = state.clone();
         match call.op {
             Op::Notify => {
@@ -162,12 +162,12 @@ impl Spec for NotifySpec {
                     .map(|state| (state, ()))
                     .collect();
             }
-            Op::Wait if state.notified.contains(&who) => {
-                next.notified.retain(|&notified| notified != who);
+            Op::Wait if state.notified.contains(&participant_id) => {
+                next.notified.retain(|&notified| notified != participant_id);
             }
             Op::Wait if state.kept => {
                 next.kept = false;
-                next.waiting.retain(|&waiter| waiter != who);
+                next.waiting.retain(|&waiter| waiter != participant_id);
             }
             Op::Wait => return Vec::new(),
         }
@@ -190,11 +190,11 @@ impl Spec for NotifySpec {
 
     /// A task that was notified and gave up passes its notification on.
     fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
-        let who = call.participant;
+        let participant_id = call.participant;
         let mut next = state.clone();
-        next.waiting.retain(|&waiter| waiter != who);
-        if next.notified.contains(&who) {
-            next.notified.retain(|&notified| notified != who);
+        next.waiting.retain(|&waiter| waiter != participant_id);
+        if next.notified.contains(&participant_id) {
+            next.notified.retain(|&notified| notified != participant_id);
             return next.notify();
         }
         vec![next]

@@ -179,8 +179,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    fn holds(&self, who: usize) -> bool {
-        self.writer == Some(who) || self.readers.contains(&who)
+    fn holds(&self, participant_id: usize) -> bool {
+        self.writer == Some(participant_id) || self.readers.contains(&participant_id)
     }
 }
 
@@ -196,24 +196,24 @@ impl Spec for LockSpec {
     }
 
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
-        let who = call.participant;
+        let participant_id = call.participant;
         let mut next = state.clone();
         let free = state.writer.is_none();
         let ret = match call.op {
-            Op::Unlock if state.holds(who) => {
-                next.writer = next.writer.filter(|&writer| writer != who);
-                next.readers.retain(|&reader| reader != who);
+            Op::Unlock if state.holds(participant_id) => {
+                next.writer = next.writer.filter(|&writer| writer != participant_id);
+                next.readers.retain(|&reader| reader != participant_id);
                 Ret::Unlocked
             }
             Op::Unlock => Ret::Misused,
-            _ if state.holds(who) => Ret::Misused,
+            _ if state.holds(participant_id) => Ret::Misused,
             Op::Write | Op::TryWrite if free && state.readers.is_empty() => {
-                next.writer = Some(who);
-                next.writers.retain(|&writer| writer != who);
+                next.writer = Some(participant_id);
+                next.writers.retain(|&writer| writer != participant_id);
                 Ret::Locked
             }
             Op::Read | Op::TryRead if free => {
-                next.readers.push(who);
+                next.readers.push(participant_id);
                 next.readers.sort_unstable();
                 let locked = (next, Ret::Locked);
                 // A lock that prefers writers refuses a reader while one waits.

@@ -144,13 +144,13 @@ impl Spec for SemaphoreSpec {
     }
 
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
-        let who = call.participant;
+        let participant_id = call.participant;
         let mut next = state.clone();
-        next.held.resize(next.held.len().max(who + 1), 0);
+        next.held.resize(next.held.len().max(participant_id + 1), 0);
         let mut take = |permits: usize| {
             next.available -= permits;
-            next.held[who] += permits;
-            next.waiting.retain(|&waiter| waiter != who);
+            next.held[participant_id] += permits;
+            next.waiting.retain(|&waiter| waiter != participant_id);
         };
         let ret = match *call.op {
             Op::Acquire(permits) if permits <= state.available => {
@@ -169,7 +169,7 @@ impl Spec for SemaphoreSpec {
             }
             Op::TryAcquire => Ret::Refused,
             Op::Release => {
-                let held = std::mem::take(&mut next.held[who]);
+                let held = std::mem::take(&mut next.held[participant_id]);
                 next.available += held;
                 Ret::Released(held)
             }

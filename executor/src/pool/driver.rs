@@ -36,19 +36,20 @@ pub(crate) trait Drive<B: BlockingBackend>: Send + Sync + 'static {
 pub(crate) struct Driving<B: BlockingBackend> {
     pub(super) drive: Box<dyn Drive<B>>,
     /// Notifies the worker that drives, or unparks an idle one to drive.
-    alarm: Waker,
+    deadline_waker: Waker,
 }
 
 impl<B: BlockingBackend> Driving<B> {
-    pub(crate) fn new(drive: impl Drive<B>, alarm: Waker) -> Arc<Self> {
+    pub(crate) fn new(drive: impl Drive<B>, deadline_waker: Waker) -> Arc<Self> {
         Arc::new(Self {
             drive: Box::new(drive),
-            alarm,
+            deadline_waker,
         })
     }
 
     pub(super) fn turn(&self) -> Option<Instant> {
-        self.drive.turn(&mut Context::from_waker(&self.alarm))
+        self.drive
+            .turn(&mut Context::from_waker(&self.deadline_waker))
     }
 }
 

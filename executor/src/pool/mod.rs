@@ -35,7 +35,7 @@ use reveille::time::Timers;
 
 use self::driver::Driving;
 pub use self::metrics::Metrics;
-use self::workers::{Alarm, Worker, Workers};
+use self::workers::{DeadlineWaker, Worker, Workers};
 use crate::Executor;
 use crate::blocking::Blocking;
 use crate::context;
@@ -826,8 +826,8 @@ impl Builder {
         );
         let timers = self.timers.unwrap_or_else(Timers::threaded);
         // Before any sleep is added. Otherwise a thread would drive the timers.
-        let alarm = Waker::from(Arc::new(Alarm(workers.clone())));
-        let driving = Driving::new(timers.driver(), alarm);
+        let deadline_waker = Waker::from(Arc::new(DeadlineWaker(workers.clone())));
+        let driving = Driving::new(timers.driver(), deadline_waker);
         let handle = Handle(Arc::new(Shared {
             workers,
             blocking,

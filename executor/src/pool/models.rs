@@ -20,7 +20,7 @@ use reveille::time::{Duration, Instant};
 use shuttle::scheduler::RandomScheduler;
 
 use super::driver::{Drive, Driving};
-use super::workers::{Alarm, Worker, Workers};
+use super::workers::{DeadlineWaker, Worker, Workers};
 use crate::blocking::{Blocking, Spawned, Threads};
 use crate::registry::Registry;
 
@@ -769,8 +769,8 @@ type Driven<C> = (Arc<Workers<C>>, Arc<Driving<C>>, Arc<OneSleep<C>>);
 fn driven<C: Checker>(count: usize) -> Driven<C> {
     let sleep = OneSleep::new();
     let workers = Workers::<C>::new(count, |_| C::worker());
-    let alarm = Waker::from(Arc::new(Alarm(workers.clone())));
-    let driving = Driving::new(sleep.clone(), alarm);
+    let deadline_waker = Waker::from(Arc::new(DeadlineWaker(workers.clone())));
+    let driving = Driving::new(sleep.clone(), deadline_waker);
     (workers, driving, sleep)
 }
 

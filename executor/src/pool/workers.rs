@@ -35,9 +35,9 @@
 //! 2. While a worker is idle, no deadline is missed. The lock of the idle workers also
 //!    protects which of them drives. The one that drives is the last to be unparked for
 //!    something else. If it leaves with a deadline to come, or if it was notified since
-//!    its turn, it unparks another worker. If it leaves without a deadline, the alarm of
-//!    its turn is set, and notifies when there is a deadline. If no worker is idle, each
-//!    fires timers now and then, and the next idle worker drives.
+//!    its turn, it unparks another worker. If it leaves without a deadline, the deadline
+//!    waker of its turn is set, and notifies when there is a deadline. If no worker is
+//!    idle, each fires timers now and then, and the next idle worker drives.
 //!
 //! All of this is generic over the backend, so that loom and shuttle explore it.
 
@@ -166,7 +166,7 @@ pub(crate) fn find(token: usize) -> Option<usize> {
 pub(crate) struct ToWorkers<B: BlockingBackend>(Arc<Workers<B>>);
 
 /// The waker that notifies a worker to drive.
-pub(crate) struct Alarm<B: BlockingBackend>(pub(crate) Arc<Workers<B>>);
+pub(crate) struct DeadlineWaker<B: BlockingBackend>(pub(crate) Arc<Workers<B>>);
 
 /// A worker, on its thread.
 pub(crate) struct Worker<B: BlockingBackend> {
@@ -438,7 +438,7 @@ impl<B: BlockingBackend> State<B> {
         let (_, park) = self.idle.pop()?;
         self.searching += 1;
         bits.insert(SEARCHING);
-        self.settle(bits);
+        self.clear_if_none_is_idle(bits);
         Some(park)
     }
 
@@ -458,7 +458,7 @@ impl<B: BlockingBackend> State<B> {
         }
     }
 
-    fn settle(&mut self, bits: &mut Bits) {
+    fn clear_if_none_is_idle(&mut self, bits: &mut Bits) {
         if self.idle.is_empty() {
             self.driven = false;
             *bits = bits.without(IDLE | NOTIFIED);
@@ -472,7 +472,7 @@ impl<B: BlockingBackend> State<B> {
 }
 
 /// The timers call it if a deadline comes before the one that they are driven to.
-impl<B: BlockingBackend> Wake for Alarm<B> {
+impl<B: BlockingBackend> Wake for DeadlineWaker<B> {
     fn wake(self: Arc<Self>) {
         self.0.notify_driver();
     }
@@ -738,7 +738,7 @@ impl<B: BlockingBackend> Worker<B> {
             if drove {
                 bits.remove(NOTIFIED);
             }
-            state.settle(bits);
+            state.clear_if_none_is_idle(bits);
             left.then(|| state.pop_idle(bits)).flatten()
         });
         if let Some(park) = next {

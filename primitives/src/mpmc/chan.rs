@@ -101,7 +101,7 @@ impl<T> State<T> {
     /// one or the other ends here. It takes out one waker of each queue at most, since a
     /// section changes each by one at most.
     #[inline]
-    fn settle(&mut self, bits: &mut Bits, wakes: &mut WakeList) {
+    fn assign(&mut self, bits: &mut Bits, wakes: &mut WakeList) {
         while self.has_free_value()
             && let Some(first) = self.receivers.first()
         {
@@ -124,7 +124,7 @@ impl<T> State<T> {
     fn store(&mut self, bits: &mut Bits, value: T, wakes: &mut WakeList) {
         self.values.push(value);
         self.stored += 1;
-        self.settle(bits, wakes);
+        self.assign(bits, wakes);
     }
 
     /// Takes the first value, which is there.
@@ -132,7 +132,7 @@ impl<T> State<T> {
     fn take(&mut self, bits: &mut Bits, wakes: &mut WakeList) -> Option<T> {
         self.stored -= 1;
         let value = self.values.pop();
-        self.settle(bits, wakes);
+        self.assign(bits, wakes);
         value
     }
 
@@ -316,7 +316,7 @@ impl<T, B: Backend> Chan<T, B> {
         self.lock.with(|Section { bits, state, wakes }| {
             if state.senders.remove(waiter, wakes) {
                 state.reserved -= 1;
-                state.settle(bits, wakes);
+                state.assign(bits, wakes);
             }
         });
     }
@@ -405,7 +405,7 @@ impl<T, B: Backend> Chan<T, B> {
             let waiter = waiter.get_or_insert_with(|| receivers.push(location, false));
             let registered = registration.register(receivers.waker(waiter));
             // Of a rendezvous, it is room for a value.
-            state.settle(bits, wakes);
+            state.assign(bits, wakes);
             Err(registered)
         })
     }
@@ -446,7 +446,7 @@ impl<T, B: Backend> Chan<T, B> {
         self.lock.with(|Section { bits, state, wakes }| {
             if state.receivers.remove(waiter, wakes) {
                 state.granted -= 1;
-                state.settle(bits, wakes);
+                state.assign(bits, wakes);
             }
         });
     }
@@ -460,7 +460,7 @@ impl<T, B: Backend> Chan<T, B> {
             .section(&mut wakes, |Section { bits, state, wakes }| {
                 state.values.unpop(value);
                 state.stored += 1;
-                state.settle(bits, wakes);
+                state.assign(bits, wakes);
             });
     }
 
@@ -477,7 +477,7 @@ impl<T, B: Backend> Chan<T, B> {
                 && state.receivers.remove(waiter, wakes)
             {
                 state.granted -= 1;
-                state.settle(bits, wakes);
+                state.assign(bits, wakes);
             }
             let count = state.count(half);
             *count -= 1;

@@ -10,7 +10,7 @@
 //!       cancel: RUNNING without a poll, from idle and from SCHEDULED ────────────┘
 //!
 //!   CANCELLED:  the next run drops the future instead of polling it.
-//!   JOIN_WAITS: the waker of the join handle is registered.  JOIN_LEFT: it is gone.
+//!   JOIN_WAKER_SET: the waker of the join handle is registered.  JOIN_LEFT: it is gone.
 //!   OWNED:      the reference of the executor is among those counted.
 //!   The other bits count the references: wakers, handles, runnables.
 //! ```
@@ -65,7 +65,7 @@ const RUNNING: Bits = Bits::new(1 << 1);
 const CANCELLED: Bits = Bits::new(1 << 2);
 const COMPLETED: Bits = Bits::new(1 << 3);
 const JOIN_LEFT: Bits = Bits::new(1 << 4);
-const JOIN_WAITS: Bits = Bits::new(1 << 5);
+const JOIN_WAKER_SET: Bits = Bits::new(1 << 5);
 const OWNED: Bits = Bits::new(1 << 6);
 const REFERENCE: usize = 1 << 7;
 
@@ -698,11 +698,11 @@ impl<B: Backend> Reference<B> {
             Some(bits)
         });
         debug_assert!(changed.is_ok());
-        self.settle(left);
+        self.finish_change(left);
     }
 
     #[inline]
-    fn settle(&self, left: Left) {
+    fn finish_change(&self, left: Left) {
         match left {
             Left::Nothing => {}
             Left::Schedule => {
@@ -779,7 +779,7 @@ impl<B: Backend> Running<'_, B> {
             self.step(Step::Discard);
         }
         let done = |bits: Bits| {
-            let done = bits.without(RUNNING | SCHEDULED | JOIN_WAITS | flags) | COMPLETED;
+            let done = bits.without(RUNNING | SCHEDULED | JOIN_WAKER_SET | flags) | COMPLETED;
             match bits.contains(JOIN_LEFT) && !discarded {
                 true => (done, Left::Nothing),
                 false => release(done, count),
@@ -793,15 +793,15 @@ impl<B: Backend> Running<'_, B> {
         };
         let alone = header
             .lock
-            .update(|bits| (!bits.contains(JOIN_WAITS)).then(|| complete(bits)));
+            .update(|bits| (!bits.contains(JOIN_WAKER_SET)).then(|| complete(bits)));
         let (before, waker) = match alone {
             Ok(before) => (before, None),
             Err(_) => header.lock.unlisted(|bits, ()| {
                 let before = *bits;
                 *bits = complete(before);
-                // SAFETY: this section has found `JOIN_WAITS` set and clears it.
+                // SAFETY: this section has found `JOIN_WAKER_SET` set and clears it.
                 let waker = before
-                    .contains(JOIN_WAITS)
+                    .contains(JOIN_WAKER_SET)
                     .then(|| unsafe { header.join.take() });
                 (before, waker)
             }),
@@ -816,7 +816,7 @@ impl<B: Backend> Running<'_, B> {
                 self.0.change(|bits| release(bits, count));
             }
         } else {
-            self.0.settle(left);
+            self.0.finish_change(left);
         }
     }
 }
@@ -1072,13 +1072,13 @@ impl<T, B: Backend> Join<T, B> {
         let header = self.reference.header();
         let bits = header.lock.load();
         if !bits.contains(COMPLETED) {
-            // SAFETY: the one join handle is borrowed exclusively. `JOIN_WAITS` is
+            // SAFETY: the one join handle is borrowed exclusively. `JOIN_WAKER_SET` is
             // cleared only by the handle itself and, together with setting
             // `COMPLETED`, by the section that takes the waker.
             let waited = unsafe {
                 header
                     .join
-                    .wait(&header.lock, JOIN_WAITS, COMPLETED, bits, cx)
+                    .wait(&header.lock, JOIN_WAKER_SET, COMPLETED, bits, cx)
             };
             if waited.is_pending() {
                 location::note(Wait::Task(header.id));
@@ -1122,10 +1122,10 @@ impl<T, B: Backend> Join<T, B> {
     fn leave(&self) -> bool {
         let header = self.reference.header();
         let left = header.lock.update(|bits| {
-            (!bits.contains(COMPLETED)).then(|| bits.without(JOIN_WAITS) | JOIN_LEFT)
+            (!bits.contains(COMPLETED)).then(|| bits.without(JOIN_WAKER_SET) | JOIN_LEFT)
         });
-        if left.is_ok_and(|before| before.contains(JOIN_WAITS)) {
-            // SAFETY: the update has found `JOIN_WAITS` set and cleared it.
+        if left.is_ok_and(|before| before.contains(JOIN_WAKER_SET)) {
+            // SAFETY: the update has found `JOIN_WAKER_SET` set and cleared it.
             let waker = unsafe { header.join.take() };
             catch_panic(|| drop(waker));
         }
@@ -1140,14 +1140,14 @@ impl<T, B: Backend> Drop for Join<T, B> {
         // its reference.
         let mut left = Left::Nothing;
         let left_at_once = reference.header().lock.update(|bits| {
-            (!bits.intersects(COMPLETED | JOIN_WAITS)).then(|| {
+            (!bits.intersects(COMPLETED | JOIN_WAKER_SET)).then(|| {
                 let (bits, after) = release(bits | JOIN_LEFT, 1);
                 left = after;
                 bits
             })
         });
         if left_at_once.is_ok() {
-            return reference.settle(left);
+            return reference.finish_change(left);
         }
         if self.leave() {
             // SAFETY: since `COMPLETED` the stage belongs to the join handle.

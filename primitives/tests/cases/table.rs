@@ -63,9 +63,9 @@ pub(crate) fn table() -> Vec<Row> {
         acquiring::<Spin, 0>(),
         acquiring::<Local, 0>(),
         acquiring::<Native, 2>(),
-        settling::<Native>(),
-        settling::<Spin>(),
-        settling::<Local>(),
+        set_once_row::<Native>(),
+        set_once_row::<Spin>(),
+        set_once_row::<Local>(),
         meeting::<Native>(),
         meeting::<Spin>(),
         meeting::<Local>(),
@@ -588,7 +588,7 @@ fn leaked<T>(primitive: T) -> &'static T {
 }
 
 /// `SetOnce::wait`, which is fulfilled or, if the other side leaves, rejected.
-fn settling<B: Backend>() -> Row {
+fn set_once_row<B: Backend>() -> Row {
     struct Sets<B: Backend>(&'static SetOnce<End, B>);
 
     impl<B: Backend> Completer for Sets<B> {

@@ -98,11 +98,11 @@ impl Threads for Fibers {
         true
     }
 
-    fn woken(&self, who: usize, waker: usize) {
-        stage(|stage| stage.touch(Touch::wake(waker_number(who, waker))));
+    fn woken(&self, participant_id: usize, waker: usize) {
+        stage(|stage| stage.touch(Touch::wake(waker_number(participant_id, waker))));
     }
 
-    fn approach(&self, who: usize, access: Access, starts: Option<usize>) {
+    fn approach(&self, participant_id: usize, access: Access, starts: Option<usize>) {
         stage(|stage| stage.met = stage.met.max(access.lock + 1));
         loop {
             let (free, torn) = stage(|stage| (stage.is_free(access.lock), stage.torn));
@@ -110,33 +110,33 @@ impl Threads for Fibers {
             // all fibers run on it.
             let unwinding = std::thread::panicking();
             if torn && !unwinding {
-                stage(|stage| stage.poised[who] = None);
+                stage(|stage| stage.poised[participant_id] = None);
                 let_go();
             }
             if unwinding && free {
                 break;
             }
-            stage(|stage| stage.poised[who] = Some(access));
+            stage(|stage| stage.poised[participant_id] = Some(access));
             fiber::suspend();
-            if stage(|stage| stage.poised[who].is_none()) {
+            if stage(|stage| stage.poised[participant_id].is_none()) {
                 break;
             }
         }
         stage(|stage| {
             if access.excludes {
-                stage.held.push((access.lock, who));
+                stage.held.push((access.lock, participant_id));
             }
             // The section of an update may turn out to change nothing.
             stage.touch(Touch::lock(access.lock, access.excludes));
             if let Some(waker) = starts {
-                stage.touch(Touch::start(waker_number(who, waker)));
+                stage.touch(Touch::start(waker_number(participant_id, waker)));
             }
         });
     }
 
-    fn left(&self, who: usize, lock: usize, changed: bool) {
+    fn left(&self, participant_id: usize, lock: usize, changed: bool) {
         stage(|stage| {
-            stage.held.retain(|&held| held != (lock, who));
+            stage.held.retain(|&held| held != (lock, participant_id));
             if changed {
                 stage.touch(Touch::lock(lock, true));
             }
@@ -145,8 +145,8 @@ impl Threads for Fibers {
 }
 
 /// Returns a number for a waker that is the same in every order.
-fn waker_number(who: usize, waker: usize) -> usize {
-    waker * MOST + who
+fn waker_number(participant_id: usize, waker: usize) -> usize {
+    waker * MOST + participant_id
 }
 
 /// Explores one program.
@@ -227,52 +227,53 @@ impl Cast {
             remains: remains.clone(),
             panic: panic.clone(),
         };
-        for (who, body) in bodies.into_iter().enumerate() {
+        for (participant_id, body) in bodies.into_iter().enumerate() {
             let (run, remains, panic) = (run.clone(), remains.clone(), panic.clone());
             let job = move || {
-                let driven = catch_unwind(AssertUnwindSafe(|| run.drive(who, body)));
+                let driven = catch_unwind(AssertUnwindSafe(|| run.drive(participant_id, body)));
                 drop(run);
                 match driven {
-                    Ok(left) => remains.borrow_mut()[who] = Some(left),
+                    Ok(left) => remains.borrow_mut()[participant_id] = Some(left),
                     Err(payload) => *panic.borrow_mut() = Some(payload),
                 }
             };
-            stage(|stage| stage.running = who);
+            stage(|stage| stage.running = participant_id);
             let (fiber, pause) = Fiber::run(Box::new(job));
             cast.fibers.push(Some(fiber));
-            cast.paused(who, pause);
+            cast.paused(participant_id, pause);
         }
         cast
     }
 
-    fn resume(&mut self, who: usize) {
-        stage(|stage| stage.running = who);
-        let fiber = self.fibers[who].as_mut();
+    fn resume(&mut self, participant_id: usize) {
+        stage(|stage| stage.running = participant_id);
+        let fiber = self.fibers[participant_id].as_mut();
         let pause = fiber.expect("it has not returned").resume();
-        self.paused(who, pause);
+        self.paused(participant_id, pause);
     }
 
-    fn paused(&mut self, who: usize, pause: Pause) {
+    fn paused(&mut self, participant_id: usize, pause: Pause) {
         if pause == Pause::Returned
-            && let Some(fiber) = self.fibers[who].take()
+            && let Some(fiber) = self.fibers[participant_id].take()
         {
             fiber.keep();
         }
     }
 
     fn waits(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.fibers.len()).filter(|&who| self.fibers[who].is_some())
+        (0..self.fibers.len()).filter(|&participant_id| self.fibers[participant_id].is_some())
     }
 
     /// Resumes participants until each is poised or suspended.
-    fn settle(&mut self, execution: &Execution) {
-        while let Some(who) = {
+    fn run_to_next_choices(&mut self, execution: &Execution) {
+        while let Some(participant_id) = {
             let mut waits = self.waits();
-            waits.find(|&who| {
-                stage(|stage| stage.poised[who].is_none()) && !execution.is_suspended(who)
+            waits.find(|&participant_id| {
+                stage(|stage| stage.poised[participant_id].is_none())
+                    && !execution.is_suspended(participant_id)
             })
         } {
-            self.resume(who);
+            self.resume(participant_id);
         }
     }
 
@@ -284,8 +285,8 @@ impl Cast {
         // there is a round for each.
         for _ in 0..=self.fibers.len() {
             let waits: Vec<_> = self.waits().collect();
-            for who in waits {
-                self.resume(who);
+            for participant_id in waits {
+                self.resume(participant_id);
             }
         }
         for fiber in self.fibers.iter_mut().filter_map(Option::take) {
@@ -315,15 +316,15 @@ fn execute(job: &Arc<Job>, search: &mut Search) {
     let mut cast = Cast::new(&run, bodies);
     let mut current = None;
     for section in 0.. {
-        cast.settle(&execution);
+        cast.run_to_next_choices(&execution);
         let (mut able, mut poised) = (0_u32, 0_u32);
         stage(|stage| {
-            for who in 0..participants {
-                let Some(next) = stage.poised[who] else {
+            for participant_id in 0..participants {
+                let Some(next) = stage.poised[participant_id] else {
                     continue;
                 };
-                poised |= 1 << who;
-                able |= u32::from(stage.is_free(next.lock)) << who;
+                poised |= 1 << participant_id;
+                able |= u32::from(stage.is_free(next.lock)) << participant_id;
             }
         });
         if able == 0 {
@@ -340,17 +341,17 @@ fn execute(job: &Arc<Job>, search: &mut Search) {
             cast.tear(&execution);
             break;
         }
-        let who = search.choose(able, current, stage(|stage| stage.met));
-        current = Some(who);
+        let participant_id = search.choose(able, current, stage(|stage| stage.met));
+        current = Some(participant_id);
         let next = stage(|stage| {
             stage.touches = Some(Touches::NONE);
-            stage.poised[who].take().expect("it is able")
+            stage.poised[participant_id].take().expect("it is able")
         });
-        cast.resume(who);
-        cast.settle(&execution);
+        cast.resume(participant_id);
+        cast.run_to_next_choices(&execution);
         let touches = stage(|stage| stage.touches.take()).expect("set above");
         let next = Next {
-            process: who,
+            process: participant_id,
             changes: !next.reads,
         };
         search.executed(next, &touches);
@@ -366,10 +367,10 @@ fn execute(job: &Arc<Job>, search: &mut Search) {
 }
 
 /// Describes an execution without end. The participant is the last that ran.
-fn endless(execution: &Execution, who: usize) -> String {
-    let number = execution.calls(who).len();
+fn endless(execution: &Execution, participant_id: usize) -> String {
+    let number = execution.calls(participant_id).len();
     format!(
-        "{MAX_SECTIONS} sections have been entered, the last by {{{who}}} in its operation \
+        "{MAX_SECTIONS} sections have been entered, the last by {{{participant_id}}} in its operation \
          {number}: it would go on for ever"
     )
 }
@@ -387,7 +388,8 @@ fn deadlock(poised: u32) -> String {
             };
             format!("{{{waiter}}} waits for lock {}, which {by}", lock + 1)
         };
-        let blocked = (0..stage.poised.len()).filter(|who| poised >> who & 1 == 1);
+        let blocked =
+            (0..stage.poised.len()).filter(|participant_id| poised >> participant_id & 1 == 1);
         let blocked: Vec<_> = blocked.map(waits).collect();
         format!("deadlock: {}", blocked.join("; "))
     })

@@ -24,12 +24,12 @@ impl LoomThreads {
 }
 
 impl Threads for LoomThreads {
-    fn register(&self, who: usize) {
+    fn register(&self, participant_id: usize) {
         let mut threads = self.threads();
-        if threads.len() <= who {
-            threads.resize(who + 1, None);
+        if threads.len() <= participant_id {
+            threads.resize(participant_id + 1, None);
         }
-        threads[who] = Some(loom::thread::current());
+        threads[participant_id] = Some(loom::thread::current());
     }
 
     fn current(&self) -> usize {
@@ -44,8 +44,8 @@ impl Threads for LoomThreads {
         loom::thread::park();
     }
 
-    fn unpark(&self, who: usize) {
-        let thread = self.threads()[who].clone();
+    fn unpark(&self, participant_id: usize) {
+        let thread = self.threads()[participant_id].clone();
         thread.expect("a thread that parks has registered").unpark();
     }
 }
@@ -129,13 +129,13 @@ fn execute(job: &Arc<Job>) -> Result<(), ()> {
     let mut bodies = bodies.into_iter().enumerate();
     let first = bodies.next();
     let others: Vec<_> = bodies
-        .map(|(who, body)| {
+        .map(|(participant_id, body)| {
             let run = run.clone();
-            loom::thread::spawn(move || run.drive(who, body))
+            loom::thread::spawn(move || run.drive(participant_id, body))
         })
         .collect();
     let mut remains: Vec<_> = first
-        .map(|(who, body)| run.drive(who, body))
+        .map(|(participant_id, body)| run.drive(participant_id, body))
         .into_iter()
         .collect();
     for other in others {

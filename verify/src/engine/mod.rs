@@ -231,7 +231,9 @@ impl Run {
         let bodies = actors
             .into_iter()
             .enumerate()
-            .map(|(who, actor)| Box::pin(participate(run.clone(), who, actor)) as Remains)
+            .map(|(participant_id, actor)| {
+                Box::pin(participate(run.clone(), participant_id, actor)) as Remains
+            })
             .collect();
         run.execution.begin();
         (run, bodies)
@@ -239,9 +241,9 @@ impl Run {
 
     /// Runs a participant on its own thread, until it has ended or its operation stays
     /// pending.
-    pub(crate) fn drive(&self, who: usize, mut body: Remains) -> Remains {
+    pub(crate) fn drive(&self, participant_id: usize, mut body: Remains) -> Remains {
         self.execution.enter();
-        self.execution.register(who);
+        self.execution.register(participant_id);
         let mut cx = Context::from_waker(Waker::noop());
         let poll = body.as_mut().poll(&mut cx);
         debug_assert!(poll.is_pending(), "a participant keeps what it holds");
@@ -259,9 +261,11 @@ impl Run {
             self.execution.violate(class, sentence);
         }
         let job = &self.job;
-        self.execution.check_left_wakers(&|who, index| {
-            let step = job.program.participants[who][index];
-            job.subject.roles()[who].ops[step.op].keeps_waker.is_some()
+        self.execution.check_left_wakers(&|participant_id, index| {
+            let step = job.program.participants[participant_id][index];
+            job.subject.roles()[participant_id].ops[step.op]
+                .keeps_waker
+                .is_some()
         });
         for remains in remains {
             drop(self.execution.run(|| drop(remains)));
@@ -289,13 +293,13 @@ impl Run {
     fn judge(&self) -> Result<(), Violation> {
         let job = &self.job;
         let history = (0..job.participants())
-            .map(|who| {
-                let mut rets = self.rets(who);
-                let role = &job.subject.roles()[who];
+            .map(|participant_id| {
+                let mut rets = self.rets(participant_id);
+                let role = &job.subject.roles()[participant_id];
                 self.execution
-                    .calls(who)
+                    .calls(participant_id)
                     .into_iter()
-                    .zip(&job.program.participants[who])
+                    .zip(&job.program.participants[participant_id])
                     .enumerate()
                     .map(|(index, (record, step))| Invocation {
                         op: &step.op,
@@ -316,15 +320,15 @@ impl Run {
         })
     }
 
-    fn returned(&self, who: usize, index: usize, ret: BoxedRet) {
-        self.execution.done(who, || format!("{ret:?}"));
-        let mut rets = self.rets(who);
+    fn returned(&self, participant_id: usize, index: usize, ret: BoxedRet) {
+        self.execution.done(participant_id, || format!("{ret:?}"));
+        let mut rets = self.rets(participant_id);
         rets.resize_with(index, || None);
         rets.push(Some(ret));
     }
 
-    fn rets(&self, who: usize) -> MutexGuard<'_, Vec<Option<BoxedRet>>> {
-        self.rets[who]
+    fn rets(&self, participant_id: usize) -> MutexGuard<'_, Vec<Option<BoxedRet>>> {
+        self.rets[participant_id]
             .lock()
             .unwrap_or_else(|poison| poison.into_inner())
     }
@@ -332,16 +336,16 @@ impl Run {
 
 /// Runs a participant, which is the same under every engine. The future never
 /// completes. It keeps what the participant holds until it is dropped.
-async fn participate(run: Arc<Run>, who: usize, mut actor: Actor) {
+async fn participate(run: Arc<Run>, participant_id: usize, mut actor: Actor) {
     let execution = &run.execution;
-    let steps = &run.job.program.participants[who];
+    let steps = &run.job.program.participants[participant_id];
     for (index, &step) in steps.iter().enumerate() {
         if index > 0 {
             execution.boundary().await;
         }
-        perform(&run, who, index, step, &mut *actor).await;
+        perform(&run, participant_id, index, step, &mut *actor).await;
     }
-    execution.end(who);
+    execution.end(participant_id);
     pending::<()>().await;
 }
 
@@ -357,22 +361,22 @@ const MAX_TIME: Duration = Duration::from_secs(2);
 /// pending.
 async fn perform(
     run: &Arc<Run>,
-    who: usize,
+    participant_id: usize,
     index: usize,
     step: Step,
     actor: &mut (dyn Any + Send),
 ) {
     let execution = &run.execution;
-    let role = &run.job.subject.roles()[who];
+    let role = &run.job.subject.roles()[participant_id];
     let call = Call {
-        participant: who,
+        participant: participant_id,
         index,
         op: &step.op,
     };
-    execution.call(who, &role.ops[step.op], || step.text(role));
+    execution.call(participant_id, &role.ops[step.op], || step.text(role));
     let value = || execution.value(call.value());
     let mut future = match execution.run(|| run.job.subject.start(actor, call, &value)) {
-        Ok(Started::Done(ret)) => return run.returned(who, index, ret),
+        Ok(Started::Done(ret)) => return run.returned(participant_id, index, ret),
         Ok(Started::Future(_)) if role.ops[step.op].kind != OperationKind::Async => {
             let name = role.ops[step.op].name;
             execution.violate(
@@ -382,18 +386,18 @@ async fn perform(
                      declare it by `Operation::future`"
                 ),
             );
-            return wait_in_vain(execution, who).await;
+            return wait_in_vain(execution, participant_id).await;
         }
         Ok(Started::Future(future)) => future,
-        Err(Stopped::Quiescent) => return wait_in_vain(execution, who).await,
-        Err(Stopped::WakerPanic | Stopped::Panicked) => return execution.unwound(who),
+        Err(Stopped::Quiescent) => return wait_in_vain(execution, participant_id).await,
+        Err(Stopped::WakerPanic | Stopped::Panicked) => return execution.unwound(participant_id),
     };
 
     let panics = match step.polling {
         Polling::Panics(hook) => Some(hook),
         _ => None,
     };
-    let mut waker = Some(execution.waker(who, panics));
+    let mut waker = Some(execution.waker(participant_id, panics));
     let mut polls = 0;
     let mut begun = None;
     let cancelled = loop {
@@ -406,12 +410,12 @@ async fn perform(
                 execution.violate(
                     Class::Deadlock,
                     format!(
-                        "{{{who}}} has been polled {polls} times in {}, and is woken again each \
+                        "{{{participant_id}}} has been polled {polls} times in {}, and is woken again each \
                          time: it would go on for ever",
                         step.text(role)
                     ),
                 );
-                return wait_in_vain(execution, who).await;
+                return wait_in_vain(execution, participant_id).await;
             }
         }
         // No polling mode does anything at a later suspension.
@@ -423,12 +427,12 @@ async fn perform(
             match step.polling {
                 Polling::Repoll(at) if at == suspension => {
                     execution.boundary().await;
-                    waker = Some(execution.waker(who, None));
+                    waker = Some(execution.waker(participant_id, None));
                 }
                 Polling::Spurious(at) if at == suspension => execution.boundary().await,
                 polling => {
-                    if execution.suspend(who).await == Resumed::Quiescent {
-                        return wait_in_vain(execution, who).await;
+                    if execution.suspend(participant_id).await == Resumed::Quiescent {
+                        return wait_in_vain(execution, participant_id).await;
                     }
                     if polling == Polling::Granted(suspension) {
                         break true;
@@ -436,24 +440,24 @@ async fn perform(
                 }
             }
         }
-        execution.poll(who);
+        execution.poll(participant_id);
         polls += 1;
         let poll = execution.run(|| {
             let waker = waker.as_ref().expect("there is one while polling");
             future.as_mut().poll(&mut Context::from_waker(waker))
         });
         match poll {
-            Ok(Poll::Pending) => execution.pending(who),
+            Ok(Poll::Pending) => execution.pending(participant_id),
             Ok(Poll::Ready(ret)) => {
-                run.returned(who, index, ret);
+                run.returned(participant_id, index, ret);
                 break false;
             }
-            Err(Stopped::Quiescent) => return wait_in_vain(execution, who).await,
+            Err(Stopped::Quiescent) => return wait_in_vain(execution, participant_id).await,
             Err(Stopped::WakerPanic | Stopped::Panicked) => {
-                execution.dropping(who);
+                execution.dropping(participant_id);
                 drop(execution.run(|| drop(future)));
                 drop(execution.run(|| drop(waker)));
-                return execution.unwound(who);
+                return execution.unwound(participant_id);
             }
         }
     };
@@ -461,19 +465,19 @@ async fn perform(
         if matches!(step.polling, Polling::Cancel(1..)) {
             execution.boundary().await;
         }
-        execution.dropping(who);
+        execution.dropping(participant_id);
     }
     let dropped = execution.run(|| drop(future));
     // This is the last of this call's wakers that the participant itself holds.
     let waker = execution.run(|| drop(waker));
     match (cancelled, dropped.and(waker)) {
-        (true, Ok(())) => execution.cancelled(who),
-        (true, Err(_)) => execution.unwound(who),
+        (true, Ok(())) => execution.cancelled(participant_id),
+        (true, Err(_)) => execution.unwound(participant_id),
         (false, _) => {}
     }
 }
 
-async fn wait_in_vain(execution: &Execution, who: usize) {
-    execution.end(who);
+async fn wait_in_vain(execution: &Execution, participant_id: usize) {
+    execution.end(participant_id);
     pending().await
 }

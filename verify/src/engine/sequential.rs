@@ -60,11 +60,15 @@ fn execute(job: &Arc<Job>, path: &mut Vec<(usize, usize)>) -> Result<(), ()> {
     let mut depth = 0;
     loop {
         let able: Vec<usize> = (0..bodies.len())
-            .filter(|&who| !execution.has_ended(who))
-            .filter(|&who| !execution.is_suspended(who) || execution.can_resume(who))
+            .filter(|&participant_id| !execution.has_ended(participant_id))
+            .filter(|&participant_id| {
+                !execution.is_suspended(participant_id) || execution.can_resume(participant_id)
+            })
             .collect();
-        let who = match able[..] {
-            [] if (0..bodies.len()).all(|who| execution.has_ended(who)) => break,
+        let participant_id = match able[..] {
+            [] if (0..bodies.len()).all(|participant_id| execution.has_ended(participant_id)) => {
+                break;
+            }
             [] => {
                 // Nothing moves any more, so all participants are released.
                 execution.declare_quiescent();
@@ -79,8 +83,8 @@ fn execute(job: &Arc<Job>, path: &mut Vec<(usize, usize)>) -> Result<(), ()> {
                 able[path[depth - 1].0]
             }
         };
-        thread.0.store(who, Ordering::Relaxed);
-        step(&mut bodies[who]);
+        thread.0.store(participant_id, Ordering::Relaxed);
+        step(&mut bodies[participant_id]);
     }
     run.finish(bodies)
 }

@@ -25,9 +25,9 @@ impl StdThreads {
 }
 
 impl Threads for StdThreads {
-    fn register(&self, who: usize) {
-        ME.set(who);
-        self.threads()[who] = Some(std::thread::current());
+    fn register(&self, participant_id: usize) {
+        ME.set(participant_id);
+        self.threads()[participant_id] = Some(std::thread::current());
     }
 
     fn current(&self) -> usize {
@@ -38,8 +38,8 @@ impl Threads for StdThreads {
         std::thread::park();
     }
 
-    fn unpark(&self, who: usize) {
-        let thread = self.threads()[who].clone();
+    fn unpark(&self, participant_id: usize) {
+        let thread = self.threads()[participant_id].clone();
         thread.expect("a thread that parks has registered").unpark();
     }
 
@@ -59,13 +59,13 @@ pub(crate) fn explore(job: &Arc<Job>, limits: Limits) -> Explored {
             let handles: Vec<_> = bodies
                 .into_iter()
                 .enumerate()
-                .map(|(who, body)| {
+                .map(|(participant_id, body)| {
                     let (run, together) = (&run, &together);
                     let program = program.clone();
                     scope.spawn(move || {
                         quiet::set_program(program);
                         together.wait();
-                        quiet::quietly(|| run.drive(who, body))
+                        quiet::quietly(|| run.drive(participant_id, body))
                     })
                 })
                 .collect();

@@ -8,7 +8,7 @@ use crate::subject::step::Hook;
 /// An event of an execution.
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
-    pub(crate) who: usize,
+    pub(crate) participant_id: usize,
     pub(crate) what: What,
 }
 

@@ -50,16 +50,16 @@ const MOST_EVENTS: usize = 2_000;
 /// How an engine parks its threads and tells them apart.
 pub(crate) trait Threads: Send + Sync {
     /// Registers the thread of a participant. It is called first on each thread, once.
-    fn register(&self, who: usize);
+    fn register(&self, participant_id: usize);
 
     /// Returns the participant that is running.
     fn current(&self) -> usize;
 
     /// Waits. It may return early.
-    fn park(&self, who: usize);
+    fn park(&self, participant_id: usize);
 
     /// Makes the current or next `park` of a participant return.
-    fn unpark(&self, who: usize);
+    fn unpark(&self, participant_id: usize);
 
     /// Returns `true` if wakes merge until the first section of the poll they lead to.
     /// They do in an executor that has not begun the poll. An engine returns it if it
@@ -331,8 +331,8 @@ impl Execution {
         self.threads.in_real_time()
     }
 
-    pub(crate) fn register(&self, who: usize) {
-        self.threads.register(who);
+    pub(crate) fn register(&self, participant_id: usize) {
+        self.threads.register(participant_id);
     }
 
     /// Begins the participants.
@@ -357,25 +357,25 @@ impl Execution {
         self.state().trace.take().unwrap_or_default()
     }
 
-    pub(crate) fn calls(&self, who: usize) -> Vec<CallRecord> {
-        self.state().participants[who].calls.clone()
+    pub(crate) fn calls(&self, participant_id: usize) -> Vec<CallRecord> {
+        self.state().participants[participant_id].calls.clone()
     }
 
     // What the scheduling of our own engines needs.
 
-    pub(crate) fn is_suspended(&self, who: usize) -> bool {
+    pub(crate) fn is_suspended(&self, participant_id: usize) -> bool {
         let state = self.state();
-        !state.quiescent && state.participants[who].suspended
+        !state.quiescent && state.participants[participant_id].suspended
     }
 
     /// Returns `true` if a suspended participant can go on.
-    pub(crate) fn can_resume(&self, who: usize) -> bool {
+    pub(crate) fn can_resume(&self, participant_id: usize) -> bool {
         let state = self.state();
-        state.quiescent || state.participants[who].woken
+        state.quiescent || state.participants[participant_id].woken
     }
 
-    pub(crate) fn has_ended(&self, who: usize) -> bool {
-        self.state().participants[who].ended
+    pub(crate) fn has_ended(&self, participant_id: usize) -> bool {
+        self.state().participants[participant_id].ended
     }
 
     pub(crate) fn declare_quiescent(&self) {
@@ -393,12 +393,12 @@ impl Execution {
 
     pub(crate) fn call(
         &self,
-        who: usize,
+        participant_id: usize,
         operation: &Operation<()>,
         text: impl FnOnce() -> String,
     ) {
         let mut state = self.state();
-        state.participants[who].calls.push(CallRecord {
+        state.participants[participant_id].calls.push(CallRecord {
             outcome: Outcome::Pending,
             spanning: operation.spanning,
             span: Span::default(),
@@ -409,31 +409,31 @@ impl Execution {
             stale_wake: false,
             polls: 0,
         });
-        state.participants[who].left |= operation.leaves;
-        state.mark(who);
-        state.log(who, || What::Call(text()));
+        state.participants[participant_id].left |= operation.leaves;
+        state.mark(participant_id);
+        state.log(participant_id, || What::Call(text()));
     }
 
     /// Creates the waker for the next polls of the current operation. It replaces
     /// earlier ones.
-    pub(crate) fn waker(self: &Arc<Self>, who: usize, panics: Option<Hook>) -> Waker {
+    pub(crate) fn waker(self: &Arc<Self>, participant_id: usize, panics: Option<Hook>) -> Waker {
         let mut state = self.state();
         let waker = state.wakers.len();
-        let call = state.participants[who].calls.len() - 1;
-        state.current_call(who).latest_waker = waker;
-        state.participants[who].woken = false;
-        state.participants[who].starting = false;
-        state.participants[who].wakers += 1;
+        let call = state.participants[participant_id].calls.len() - 1;
+        state.current_call(participant_id).latest_waker = waker;
+        state.participants[participant_id].woken = false;
+        state.participants[participant_id].starting = false;
+        state.participants[participant_id].wakers += 1;
         let hooks = Arc::new(ProbeHooks {
             execution: self.clone(),
-            owner: who,
+            owner: participant_id,
             call,
             waker,
-            own: state.participants[who].wakers,
+            own: state.participants[participant_id].wakers,
             panics,
         });
         state.wakers.push(WakerRecord {
-            owner: who,
+            owner: participant_id,
             call,
             hooks: Arc::downgrade(&hooks),
         });
@@ -441,9 +441,9 @@ impl Execution {
         hooked(hooks)
     }
 
-    pub(crate) fn poll(&self, who: usize) {
+    pub(crate) fn poll(&self, participant_id: usize) {
         let mut state = self.state();
-        let call = state.current_call(who);
+        let call = state.current_call(participant_id);
         call.polls += 1;
         if call.polls > 1 {
             call.part = Part::LaterPolls;
@@ -453,47 +453,49 @@ impl Execution {
         // Under an engine that tells sections apart but not the beginnings of polls,
         // there is one more poll.
         if !self.threads.merges_wakes() {
-            state.participants[who].woken = false;
+            state.participants[participant_id].woken = false;
         }
-        state.mark(who);
-        state.log(who, || What::Poll { polls, waker });
+        state.mark(participant_id);
+        state.log(participant_id, || What::Poll { polls, waker });
     }
 
-    pub(crate) fn pending(&self, who: usize) {
+    pub(crate) fn pending(&self, participant_id: usize) {
         let mut state = self.state();
-        state.mark(who);
-        state.log(who, || What::Pending);
+        state.mark(participant_id);
+        state.log(participant_id, || What::Pending);
     }
 
-    pub(crate) fn done(&self, who: usize, text: impl FnOnce() -> String) {
+    pub(crate) fn done(&self, participant_id: usize, text: impl FnOnce() -> String) {
         let mut state = self.state();
-        state.end_call(who, Outcome::Done);
-        state.log(who, || What::Return(text()));
+        state.end_call(participant_id, Outcome::Done);
+        state.log(participant_id, || What::Return(text()));
     }
 
-    pub(crate) fn dropping(&self, who: usize) {
+    pub(crate) fn dropping(&self, participant_id: usize) {
         let mut state = self.state();
-        state.current_call(who).part = Part::Drop;
-        state.mark(who);
-        state.log(who, || What::DropFuture);
+        state.current_call(participant_id).part = Part::Drop;
+        state.mark(participant_id);
+        state.log(participant_id, || What::DropFuture);
     }
 
-    pub(crate) fn cancelled(&self, who: usize) {
+    pub(crate) fn cancelled(&self, participant_id: usize) {
         let mut state = self.state();
-        state.end_call(who, Outcome::Cancelled);
-        state.log(who, || What::Cancelled);
+        state.end_call(participant_id, Outcome::Cancelled);
+        state.log(participant_id, || What::Cancelled);
     }
 
-    pub(crate) fn unwound(&self, who: usize) {
+    pub(crate) fn unwound(&self, participant_id: usize) {
         let mut state = self.state();
-        state.end_call(who, Outcome::Unwound);
-        state.log(who, || What::Unwound);
+        state.end_call(participant_id, Outcome::Unwound);
+        state.log(participant_id, || What::Unwound);
     }
 
     /// Ends a participant. Its program is over, or its operation stays pending.
-    pub(crate) fn end(&self, who: usize) {
+    pub(crate) fn end(&self, participant_id: usize) {
         let mut state = self.state();
-        if !std::mem::replace(&mut state.participants[who].ended, true) && !state.quiescent {
+        if !std::mem::replace(&mut state.participants[participant_id].ended, true)
+            && !state.quiescent
+        {
             state.running -= 1;
             self.check_quiescence(state);
         }
@@ -501,48 +503,48 @@ impl Execution {
 
     /// Waits until the latest waker of the current operation is called or the execution
     /// is quiescent. In the engine of steps the wait is a future.
-    pub(crate) async fn suspend(&self, who: usize) -> Resumed {
+    pub(crate) async fn suspend(&self, participant_id: usize) -> Resumed {
         if self.stepped {
-            self.state().participants[who].suspended = true;
+            self.state().participants[participant_id].suspended = true;
             let resumed = std::future::poll_fn(|_| {
                 let mut state = self.state();
-                if state.participants[who].woken {
+                if state.participants[participant_id].woken {
                     Poll::Ready(Resumed::Woken)
                 } else if state.quiescent {
                     Poll::Ready(Resumed::Quiescent)
                 } else {
-                    state.log(who, || What::Suspended);
+                    state.log(participant_id, || What::Suspended);
                     Poll::Pending
                 }
             })
             .await;
             let mut state = self.state();
-            state.participants[who].suspended = false;
-            state.participants[who].woken = false;
+            state.participants[participant_id].suspended = false;
+            state.participants[participant_id].woken = false;
             resumed
         } else {
-            self.suspend_thread(who)
+            self.suspend_thread(participant_id)
         }
     }
 
-    fn suspend_thread(&self, who: usize) -> Resumed {
+    fn suspend_thread(&self, participant_id: usize) -> Resumed {
         let mut state = self.state();
-        state.participants[who].starting = false;
-        if !state.participants[who].woken && !state.quiescent {
-            state.participants[who].suspended = true;
+        state.participants[participant_id].starting = false;
+        if !state.participants[participant_id].woken && !state.quiescent {
+            state.participants[participant_id].suspended = true;
             state.running -= 1;
-            state.log(who, || What::Suspended);
+            state.log(participant_id, || What::Suspended);
             self.check_quiescence(state);
             loop {
                 state = self.state();
-                if state.quiescent || !state.participants[who].suspended {
+                if state.quiescent || !state.participants[participant_id].suspended {
                     break;
                 }
                 drop(state);
-                self.threads.park(who);
+                self.threads.park(participant_id);
             }
         }
-        let participant = &mut state.participants[who];
+        let participant = &mut state.participants[participant_id];
         let woken = std::mem::take(&mut participant.woken);
         participant.suspended = false;
         participant.starting = woken && self.threads.merges_wakes();
@@ -560,24 +562,24 @@ impl Execution {
         }
         state.quiescent = true;
         let suspended: Vec<usize> = (0..state.participants.len())
-            .filter(|&who| state.participants[who].suspended)
+            .filter(|&participant_id| state.participants[participant_id].suspended)
             .collect();
         drop(state);
-        for who in suspended {
-            self.threads.unpark(who);
+        for participant_id in suspended {
+            self.threads.unpark(participant_id);
         }
     }
 
     /// Resumes a participant whose latest waker has been called.
-    fn resume(&self, mut state: MutexGuard<'_, State>, who: usize) {
+    fn resume(&self, mut state: MutexGuard<'_, State>, participant_id: usize) {
         if state.quiescent {
             // It has been released, and this call belongs to the clean-up.
             return;
         }
         // A wake of itself within a poll is for the next poll, since this one has
         // begun.
-        let itself = self.me(&state) == who;
-        let participant = &mut state.participants[who];
+        let itself = self.me(&state) == participant_id;
+        let participant = &mut state.participants[participant_id];
         if participant.starting && !itself {
             return;
         }
@@ -591,7 +593,7 @@ impl Execution {
         drop(state);
         // Unpark it even if it is not suspended: the poll that a wake asks for sees
         // what came before the wake, by the memory model of the engine.
-        self.threads.unpark(who);
+        self.threads.unpark(participant_id);
     }
 
     /// Runs code of the subject for a participant. If the code does not return, the
@@ -703,28 +705,31 @@ impl Execution {
 impl CountDrops for Execution {
     fn dropped(&self, index: usize, id: ValueId) {
         let mut state = self.state();
-        let who = self.me(&state);
+        let participant_id = self.me(&state);
         let id = id.0;
         state.values[index].drops += 1;
-        state.check_unlocked(who, || format!("value {id} was dropped"));
-        state.log(who, || What::DropValue(id));
+        state.check_unlocked(participant_id, || format!("value {id} was dropped"));
+        state.log(participant_id, || What::DropValue(id));
     }
 }
 
 impl State {
-    fn current_call(&mut self, who: usize) -> &mut CallRecord {
-        self.participants[who]
+    fn current_call(&mut self, participant_id: usize) -> &mut CallRecord {
+        self.participants[participant_id]
             .calls
             .last_mut()
             .expect("a participant does this only within a call")
     }
 
-    fn log(&mut self, who: usize, what: impl FnOnce() -> What) {
+    fn log(&mut self, participant_id: usize, what: impl FnOnce() -> What) {
         if let Some(trace) = &mut self.trace {
             match trace.len() {
-                0..MOST_EVENTS => trace.push(Event { who, what: what() }),
+                0..MOST_EVENTS => trace.push(Event {
+                    participant_id,
+                    what: what(),
+                }),
                 MOST_EVENTS => trace.push(Event {
-                    who,
+                    participant_id,
                     what: What::More,
                 }),
                 _ => {}
@@ -741,19 +746,19 @@ impl State {
     /// Marks a moment of the current call that counts although it is no section. The
     /// locks of the subject are not observed, or the operation spans from call to
     /// return.
-    fn mark(&mut self, who: usize) {
-        let calls = &self.participants[who].calls;
+    fn mark(&mut self, participant_id: usize) {
+        let calls = &self.participants[participant_id].calls;
         if self.locks.created == 0 || calls.last().is_some_and(|call| call.spanning) {
-            self.tick(who);
+            self.tick(participant_id);
         }
     }
 
     /// Ends the current call. A call without sections gets a tick of its own.
-    fn end_call(&mut self, who: usize, outcome: Outcome) {
-        self.mark(who);
+    fn end_call(&mut self, participant_id: usize, outcome: Outcome) {
+        self.mark(participant_id);
         self.tick += 1;
         let tick = self.tick;
-        let call = self.current_call(who);
+        let call = self.current_call(participant_id);
         call.outcome = outcome;
         if call.span.first.is_none() {
             call.span.extend(tick);
@@ -769,10 +774,10 @@ impl State {
     }
 
     /// Records a section of the current call, if there is one.
-    fn tick(&mut self, who: usize) {
+    fn tick(&mut self, participant_id: usize) {
         self.tick += 1;
         let tick = self.tick;
-        let Some(call) = self.participants[who].calls.last_mut() else {
+        let Some(call) = self.participants[participant_id].calls.last_mut() else {
             return;
         };
         if call.outcome != Outcome::Pending || self.quiescent {
@@ -787,8 +792,8 @@ impl State {
     }
 
     /// Records a violation if foreign code runs under a lock.
-    fn check_unlocked(&mut self, who: usize, what: impl FnOnce() -> String) {
-        if self.participants[who].sections > 0 {
+    fn check_unlocked(&mut self, participant_id: usize, what: impl FnOnce() -> String) {
+        if self.participants[participant_id].sections > 0 {
             let what = what();
             self.violate(Class::Reentrancy, format!("{what} under the lock"));
         }
@@ -845,10 +850,10 @@ struct ProbeHooks {
 impl ProbeHooks {
     fn called(&self, hook: Hook) -> MutexGuard<'_, State> {
         let mut state = self.execution.state();
-        let who = self.execution.me(&state);
+        let participant_id = self.execution.me(&state);
         let (owner, waker) = (self.owner, self.waker);
-        state.log(who, || What::Waker { hook, owner, waker });
-        state.check_unlocked(who, || {
+        state.log(participant_id, || What::Waker { hook, owner, waker });
+        state.check_unlocked(participant_id, || {
             let done = match hook {
                 Hook::Clone => "cloned",
                 Hook::Wake => "woken",
@@ -910,7 +915,7 @@ pub(crate) struct Probe;
 /// A section, from its approach to its end.
 pub(crate) struct Visit {
     execution: Option<Arc<Execution>>,
-    who: usize,
+    participant_id: usize,
     lock: usize,
     passage: Passage,
 }
@@ -918,7 +923,7 @@ pub(crate) struct Visit {
 impl std::fmt::Debug for Visit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Visit")
-            .field("participant", &self.who)
+            .field("participant", &self.participant_id)
             .field("passage", &self.passage)
             .finish_non_exhaustive()
     }
@@ -928,20 +933,20 @@ impl Visit {
     /// Creates a visit of the lock at this address by the participant that runs.
     fn new(address: usize, passage: Passage) -> Self {
         let execution = Execution::current();
-        let (who, lock) = execution.as_ref().map_or((0, 0), |execution| {
+        let (participant_id, lock) = execution.as_ref().map_or((0, 0), |execution| {
             let mut state = execution.state();
-            let who = execution.me(&state);
+            let participant_id = execution.me(&state);
             let seen = &mut state.locks.seen;
             let known = seen.iter().position(|&seen| seen == address);
             let lock = known.unwrap_or_else(|| {
                 seen.push(address);
                 seen.len() - 1
             });
-            (who, lock)
+            (participant_id, lock)
         });
         Self {
             execution,
-            who,
+            participant_id,
             lock,
             passage,
         }
@@ -958,29 +963,31 @@ impl Visit {
             reads: matches!(self.passage, Passage::Load | Passage::Look),
             excludes: self.passage == Passage::With,
         };
-        let participant = &state.participants[self.who];
+        let participant = &state.participants[self.participant_id];
         let starts = participant.starting.then_some(participant.wakers);
         if state.phase == Phase::Running {
             drop(state);
-            execution.threads.approach(self.who, access, starts);
+            execution
+                .threads
+                .approach(self.participant_id, access, starts);
         }
     }
 
     fn enter(&self) {
         if let Some(execution) = &self.execution {
             let mut state = execution.state();
-            state.participants[self.who].starting = false;
-            state.participants[self.who].sections += 1;
-            state.tick(self.who);
+            state.participants[self.participant_id].starting = false;
+            state.participants[self.participant_id].sections += 1;
+            state.tick(self.participant_id);
         }
     }
 
     fn leave(&self, before: Bits, after: Bits) {
         if let Some(execution) = &self.execution {
             let mut state = execution.state();
-            state.participants[self.who].sections -= 1;
+            state.participants[self.participant_id].sections -= 1;
             let (lock, passage) = (self.lock, self.passage);
-            state.log(self.who, || What::Section {
+            state.log(self.participant_id, || What::Section {
                 lock,
                 passage,
                 before,
@@ -993,7 +1000,7 @@ impl Visit {
                     Passage::Update => before != after,
                     Passage::With => true,
                 };
-                execution.threads.left(self.who, lock, changed);
+                execution.threads.left(self.participant_id, lock, changed);
             }
         }
     }
@@ -1151,7 +1158,7 @@ impl Watcher for NativeProbe {
 /// The parker of a blocking operation, which is suspended as a future would be.
 #[derive(Clone, Debug)]
 pub(crate) struct ProbePark {
-    who: usize,
+    participant_id: usize,
     /// Its number among the wakers of the participant.
     own: usize,
     execution: ByDebug,
@@ -1170,12 +1177,12 @@ impl Park for ProbePark {
     fn new() -> Self {
         let execution = Execution::current().expect("a blocking operation runs in an execution");
         let mut state = execution.state();
-        let who = execution.me(&state);
-        state.participants[who].wakers += 1;
-        let own = state.participants[who].wakers;
+        let participant_id = execution.me(&state);
+        state.participants[participant_id].wakers += 1;
+        let own = state.participants[participant_id].wakers;
         drop(state);
         Self {
-            who,
+            participant_id,
             own,
             execution: ByDebug(execution),
         }
@@ -1187,7 +1194,7 @@ impl Park for ProbePark {
             "it blocks its thread, and is declared as an operation that does not: declare it by \
              `Operation::blocking`"
         );
-        if self.execution.0.suspend_thread(self.who) == Resumed::Quiescent {
+        if self.execution.0.suspend_thread(self.participant_id) == Resumed::Quiescent {
             panic_any(UnwindBlocking);
         }
     }
@@ -1195,10 +1202,10 @@ impl Park for ProbePark {
     fn unpark(&self) {
         let execution = &self.execution.0;
         let mut state = execution.state();
-        let who = execution.me(&state);
-        let owner = self.who;
-        state.log(who, || What::Unpark { owner });
-        state.check_unlocked(who, || format!("{{{owner}}} was unparked"));
+        let participant_id = execution.me(&state);
+        let owner = self.participant_id;
+        state.log(participant_id, || What::Unpark { owner });
+        state.check_unlocked(participant_id, || format!("{{{owner}}} was unparked"));
         execution.threads.woken(owner, self.own);
         execution.resume(state, owner);
     }

@@ -108,8 +108,9 @@ impl<S: Subject> Alphabet for Known<S> {
         &self.bare
     }
 
-    fn follows(&self, who: usize, before: &[Step], next: Step) -> bool {
-        self.subject.follows(&self.roles[who], before, next)
+    fn follows(&self, participant_id: usize, before: &[Step], next: Step) -> bool {
+        self.subject
+            .follows(&self.roles[participant_id], before, next)
     }
 }
 

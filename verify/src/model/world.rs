@@ -844,7 +844,7 @@ impl Running<'_> {
         let mut current = None;
         let mut timed_before = None;
         for step in 0.. {
-            self.settle();
+            self.run_without_choice();
             let (able, timed) = Self::able();
             if let (SearchOf::Search(search), Some(clock), None) =
                 (&mut *search, timed_before, timed)
@@ -874,7 +874,7 @@ impl Running<'_> {
                 .chose(step, u8::try_from(chosen).expect("there are not as many"));
             current = Some(chosen);
             let changes = self.step(chosen);
-            self.settle();
+            self.run_without_choice();
             let touches = world(|world| {
                 world.refuse_left_over(chosen);
                 world
@@ -997,7 +997,7 @@ impl Running<'_> {
 
     /// Resumes the processes that can run without a choice, unless each poll is to
     /// begin with one.
-    fn settle(&mut self) {
+    fn run_without_choice(&mut self) {
         while let Some(process) = world(|world| {
             let every_order = world.every_order;
             world.processes.iter().position(|process| {

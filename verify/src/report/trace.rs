@@ -91,7 +91,7 @@ impl Trace {
         describe: &dyn Fn(Bits) -> String,
     ) -> Self {
         let lines = events.iter().map(|event| Line {
-            lane: event.who.min(names.len()),
+            lane: event.participant_id.min(names.len()),
             text: text(&event.what, names, describe),
             kind: kind(&event.what),
         });

@@ -127,10 +127,10 @@ impl<B: BlockingBackend> Phaser<B> {
         self.fault == fault
     }
 
-    fn leave(&self, who: usize) {
+    fn leave(&self, participant_id: usize) {
         let last = |state: &State| {
             let others = state.parties.len() - 1;
-            !state.arrived.contains(&who) && state.arrived.len() == others
+            !state.arrived.contains(&participant_id) && state.arrived.len() == others
         };
         let ends = self.lock.with(|section| last(section.state));
         let wakers = self.lock.with(|section| {
@@ -140,8 +140,8 @@ impl<B: BlockingBackend> Phaser<B> {
                 Fault::LeaveEndsNothing => false,
                 _ => last(state),
             };
-            state.parties.retain(|&one| one != who);
-            state.arrived.retain(|&one| one != who);
+            state.parties.retain(|&one| one != participant_id);
+            state.arrived.retain(|&one| one != participant_id);
             match ends {
                 true => state.advance(),
                 false => Vec::new(),
@@ -152,19 +152,19 @@ impl<B: BlockingBackend> Phaser<B> {
 
     /// Arrives. Returns the phase in which it has arrived, whether that has ended it, and
     /// whether it had not arrived before.
-    fn arrive(&self, who: usize, waits: bool) -> (usize, bool, bool) {
+    fn arrive(&self, participant_id: usize, waits: bool) -> (usize, bool, bool) {
         let (phase, ended, own, wakers) = self.lock.with(|section| {
             let state = section.state;
             let phase = state.phase;
-            let own = !state.arrived.contains(&who);
+            let own = !state.arrived.contains(&participant_id);
             if own {
-                state.arrived.push(who);
+                state.arrived.push(participant_id);
             }
             if state.ends() {
                 return (phase, true, own, state.advance());
             }
             if waits {
-                state.here.push((who, None));
+                state.here.push((participant_id, None));
             }
             (phase, false, own, Vec::new())
         });
@@ -172,15 +172,18 @@ impl<B: BlockingBackend> Phaser<B> {
         (phase, ended, own)
     }
 
-    fn register_waker(&self, who: usize, cx: &mut Context<'_>) -> Poll<Option<usize>> {
+    fn register_waker(&self, participant_id: usize, cx: &mut Context<'_>) -> Poll<Option<usize>> {
         let waker = cx.waker().clone();
         let (phase, unused) = self.lock.with(|section| {
             let state = section.state;
-            if state.called.contains(&who) {
-                state.called.retain(|&one| one != who);
+            if state.called.contains(&participant_id) {
+                state.called.retain(|&one| one != participant_id);
                 return (Some(state.phase), Some(waker));
             }
-            let place = state.here.iter_mut().find(|(one, _)| *one == who);
+            let place = state
+                .here
+                .iter_mut()
+                .find(|(one, _)| *one == participant_id);
             let unused = match place {
                 Some((_, Some(_))) if self.is(Fault::FirstWakerKept) => Some(waker),
                 Some((_, place)) => place.replace(waker),
@@ -192,15 +195,18 @@ impl<B: BlockingBackend> Phaser<B> {
         phase.map_or(Poll::Pending, |phase| Poll::Ready(Some(phase)))
     }
 
-    fn withdraw(&self, who: usize, own: bool) {
+    fn withdraw(&self, participant_id: usize, own: bool) {
         let waker = self.lock.with(|section| {
             let state = section.state;
-            let here = state.here.iter().position(|&(one, _)| one == who);
+            let here = state
+                .here
+                .iter()
+                .position(|&(one, _)| one == participant_id);
             let withdraws = here.is_some() && !self.is(Fault::DroppedStaysArrived);
             if withdraws && own {
-                state.arrived.retain(|&one| one != who);
+                state.arrived.retain(|&one| one != participant_id);
             }
-            state.called.retain(|&one| one != who);
+            state.called.retain(|&one| one != participant_id);
             here.map(|here| state.here.remove(here))
         });
         drop(waker);
@@ -210,7 +216,7 @@ impl<B: BlockingBackend> Phaser<B> {
 /// A wait of a party.
 struct Wait<'a, B: BlockingBackend> {
     phaser: &'a Phaser<B>,
-    who: usize,
+    participant_id: usize,
     here: bool,
     /// Whether the wait has arrived, and not the party before.
     own: bool,
@@ -222,14 +228,14 @@ impl<B: BlockingBackend> Future for Wait<'_, B> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<usize>> {
         let this = self.get_mut();
         if !this.here {
-            let (phase, ended, own) = this.phaser.arrive(this.who, true);
+            let (phase, ended, own) = this.phaser.arrive(this.participant_id, true);
             this.own = own;
             if ended {
                 return Poll::Ready(Some(phase + 1));
             }
             this.here = true;
         }
-        let ended = this.phaser.register_waker(this.who, cx);
+        let ended = this.phaser.register_waker(this.participant_id, cx);
         this.here = ended.is_pending();
         ended
     }
@@ -238,7 +244,7 @@ impl<B: BlockingBackend> Future for Wait<'_, B> {
 impl<B: BlockingBackend> Drop for Wait<'_, B> {
     fn drop(&mut self) {
         if self.here {
-            self.phaser.withdraw(self.who, self.own);
+            self.phaser.withdraw(self.participant_id, self.own);
         }
     }
 }
@@ -290,23 +296,23 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         call: Call<'_, Op>,
         _: &dyn Fn() -> Value,
     ) -> Started<'a, Option<usize>> {
-        let who = call.participant;
+        let participant_id = call.participant;
         let look =
             |look: fn(&State) -> usize| Some(phaser.lock.with(|section| look(section.state)));
         Started::Done(match call.op {
             Op::ArriveAndWait | Op::Wait => {
                 return Started::future(Wait {
                     phaser,
-                    who,
+                    participant_id,
                     here: false,
                     own: false,
                 });
             }
             Op::Leave | Op::Register => {
-                phaser.leave(who);
+                phaser.leave(participant_id);
                 None
             }
-            Op::Arrive => Some(phaser.arrive(who, false).0),
+            Op::Arrive => Some(phaser.arrive(participant_id, false).0),
             Op::Phase => look(|state| state.phase),
             Op::Parties => look(|state| state.parties.len()),
             Op::Arrived => look(|state| state.arrived.len()),

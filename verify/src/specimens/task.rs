@@ -398,7 +398,7 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
         value: &dyn Fn() -> Value,
     ) -> Started<'a, Ret> {
         match *call.op {
-            Op::Serve => {
+            Op::RunLoop => {
                 return Started::future(async {
                     poll_fn(|cx| task.poll_serve(cx)).await;
                     Ret::Unit

@@ -196,7 +196,7 @@ impl Spec for BarrierSpec {
     fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         let mut next = state.clone();
         for list in [&mut next.here, &mut next.notified, &mut next.leads] {
-            list.retain(|&who| who != call.participant);
+            list.retain(|&participant_id| participant_id != call.participant);
         }
         vec![next]
     }
@@ -205,11 +205,13 @@ impl Spec for BarrierSpec {
         let mut next = state.clone();
         let ret = match call.op {
             Op::Wait if state.notified.contains(&call.participant) => {
-                next.notified.retain(|&who| who != call.participant);
+                next.notified
+                    .retain(|&participant_id| participant_id != call.participant);
                 Ret::Follows
             }
             Op::Wait if state.leads.contains(&call.participant) => {
-                next.leads.retain(|&who| who != call.participant);
+                next.leads
+                    .retain(|&participant_id| participant_id != call.participant);
                 Ret::Leads
             }
             Op::Wait => return Vec::new(),

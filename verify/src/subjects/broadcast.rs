@@ -363,13 +363,20 @@ impl State {
     }
 
     /// Returns what a receiver receives, and the state after it.
-    fn receive(&self, who: usize) -> Option<(Self, Ret)> {
+    fn receive(&self, participant_id: usize) -> Option<(Self, Ret)> {
         let mut next = self.clone();
-        if let Some(index) = self.undelivered.iter().position(|&(owner, _)| owner == who) {
+        if let Some(index) = self
+            .undelivered
+            .iter()
+            .position(|&(owner, _)| owner == participant_id)
+        {
             let (_, ret) = next.undelivered.remove(index);
             return Some((next, ret));
         }
-        let receiver = next.receivers.iter_mut().find(|it| it.0 == who)?;
+        let receiver = next
+            .receivers
+            .iter_mut()
+            .find(|it| it.0 == participant_id)?;
         let oldest = self.oldest();
         if receiver.1 < oldest {
             let missed = oldest - receiver.1;
@@ -379,7 +386,7 @@ impl State {
         let index = usize::try_from(receiver.1 - oldest).expect("a small number");
         if let Some((value, unseen)) = next.ring.get_mut(index) {
             receiver.1 += 1;
-            unseen.retain(|&other| other != who);
+            unseen.retain(|&other| other != participant_id);
             let value = *value;
             next.trim();
             return Some((next, Ret::Received(value)));
@@ -388,10 +395,12 @@ impl State {
     }
 
     /// Returns the number of values that a receiver has not received.
-    fn behind(&self, who: usize) -> usize {
-        let taken = |(owner, ret): &(usize, Ret)| *owner == who && matches!(ret, Ret::Received(_));
+    fn behind(&self, participant_id: usize) -> usize {
+        let taken = |(owner, ret): &(usize, Ret)| {
+            *owner == participant_id && matches!(ret, Ret::Received(_))
+        };
         let undelivered = self.undelivered.iter().any(taken);
-        let receiver = self.receivers.iter().find(|it| it.0 == who);
+        let receiver = self.receivers.iter().find(|it| it.0 == participant_id);
         let behind = receiver.map_or(0, |receiver| self.sent - receiver.1);
         usize::try_from(behind).expect("a small number") + usize::from(undelivered)
     }
@@ -404,7 +413,9 @@ impl Spec for BroadcastSpec {
 
     fn initial(&self) -> State {
         State {
-            receivers: (1..=self.receivers).map(|who| (who, 0)).collect(),
+            receivers: (1..=self.receivers)
+                .map(|participant_id| (participant_id, 0))
+                .collect(),
             ..State::default()
         }
     }
@@ -427,14 +438,18 @@ impl Spec for BroadcastSpec {
 
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
         let mut next = state.clone();
-        let who = call.participant;
+        let participant_id = call.participant;
         let ret = match call.op {
             Op::Send if state.receivers.is_empty() => Ret::Returned(call.value()),
             Op::Send => {
                 if state.ring.len() == self.capacity {
                     next.ring.remove(0);
                 }
-                let unseen = state.receivers.iter().map(|&(who, _)| who).collect();
+                let unseen = state
+                    .receivers
+                    .iter()
+                    .map(|&(participant_id, _)| participant_id)
+                    .collect();
                 next.ring.push((call.value(), unseen));
                 next.sent += 1;
                 Ret::Sent(state.receivers.len())
@@ -456,23 +471,25 @@ impl Spec for BroadcastSpec {
                 next.sender_gone = true;
                 Ret::Unit
             }
-            Op::Recv | Op::BlockingRecv => return state.receive(who).into_iter().collect(),
+            Op::Recv | Op::BlockingRecv => {
+                return state.receive(participant_id).into_iter().collect();
+            }
             Op::TryRecv => {
                 return vec![
                     state
-                        .receive(who)
+                        .receive(participant_id)
                         .unwrap_or_else(|| (state.clone(), Ret::Empty)),
                 ];
             }
-            Op::OwnLen => Ret::Number(state.behind(who)),
-            Op::OwnIsEmpty => Ret::Is(state.behind(who) == 0),
+            Op::OwnLen => Ret::Number(state.behind(participant_id)),
+            Op::OwnIsEmpty => Ret::Is(state.behind(participant_id) == 0),
             Op::IsClosed => Ret::Is(state.sender_gone),
             Op::DropReceiver => {
-                next.receivers.retain(|it| it.0 != who);
+                next.receivers.retain(|it| it.0 != participant_id);
                 for (_, unseen) in &mut next.ring {
-                    unseen.retain(|&other| other != who);
+                    unseen.retain(|&other| other != participant_id);
                 }
-                next.undelivered.retain(|it| it.0 != who);
+                next.undelivered.retain(|it| it.0 != participant_id);
                 next.trim();
                 Ret::Unit
             }

@@ -230,7 +230,7 @@ pub(crate) struct State {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Wait {
-    who: usize,
+    participant_id: usize,
     /// Whether it waits until the gate is open.
     until_open: bool,
     grant: Grant,
@@ -255,8 +255,11 @@ impl State {
         }
     }
 
-    fn leave(&mut self, who: usize) -> Option<Wait> {
-        let index = self.waits.iter().position(|wait| wait.who == who)?;
+    fn leave(&mut self, participant_id: usize) -> Option<Wait> {
+        let index = self
+            .waits
+            .iter()
+            .position(|wait| wait.participant_id == participant_id)?;
         Some(self.waits.remove(index))
     }
 
@@ -272,7 +275,7 @@ impl State {
                 let notified = matches!(wait.grant, Grant::One | Grant::All);
                 if wait.until_open && notified && !state.open {
                     let mut again = state.clone();
-                    again.leave(wait.who);
+                    again.leave(wait.participant_id);
                     again.waits.push(Wait {
                         grant: Grant::None,
                         ..*wait
@@ -309,7 +312,7 @@ impl Spec for CondvarSpec {
         let begun = |grant| {
             let mut next = state.clone();
             next.waits.push(Wait {
-                who: call.participant,
+                participant_id: call.participant,
                 until_open,
                 grant,
             });

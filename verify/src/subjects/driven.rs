@@ -58,9 +58,9 @@ pub(crate) enum Op {
 }
 
 /// A clock that is moved by hand, on which the driver sleeps. Its bits are its time.
-struct Hand<B: BlockingBackend>(Arc<StateLock<Alarm, B>>);
+struct Hand<B: BlockingBackend>(Arc<StateLock<Deadline, B>>);
 
-struct Alarm {
+struct Deadline {
     /// When the driver is woken.
     at: u64,
     sleeper: WakerSlot,
@@ -84,11 +84,11 @@ impl<B: BlockingBackend> Clock for Hand<B> {
 
 impl<B: BlockingBackend> Hand<B> {
     fn new() -> Self {
-        let alarm = Alarm {
+        let deadline = Deadline {
             at: u64::MAX,
             sleeper: WakerSlot::new(),
         };
-        Self(Arc::new(StateLock::new_in(Bits::EMPTY, alarm)))
+        Self(Arc::new(StateLock::new_in(Bits::EMPTY, deadline)))
     }
 
     fn advance(&self, by: usize) {

@@ -108,8 +108,10 @@ impl Spec for GateSpec {
             return self.effects(state, call);
         }
         let mut next = state.clone();
-        next.waits.retain(|&who| who != call.participant);
-        next.called.retain(|&who| who != call.participant);
+        next.waits
+            .retain(|&participant_id| participant_id != call.participant);
+        next.called
+            .retain(|&participant_id| participant_id != call.participant);
         vec![next]
     }
 
@@ -117,7 +119,8 @@ impl Spec for GateSpec {
         let mut next = state.clone();
         let ret = match call.op {
             Op::Wait | Op::WaitOwned if state.called.contains(&call.participant) => {
-                next.called.retain(|&who| who != call.participant);
+                next.called
+                    .retain(|&participant_id| participant_id != call.participant);
                 Ret::Done
             }
             Op::Wait | Op::WaitOwned if state.count > 0 => return Vec::new(),

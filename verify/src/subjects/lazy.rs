@@ -217,7 +217,7 @@ impl Spec for LazySpec {
         }
         let mut next = state.clone();
         for list in [&mut next.queue, &mut next.called] {
-            list.retain(|&who| who != call.participant);
+            list.retain(|&participant_id| participant_id != call.participant);
         }
         if next.turn == Some(call.participant) {
             next.pass();
@@ -238,7 +238,8 @@ impl Spec for LazySpec {
         let mut next = state.clone();
         let ret = match call.op {
             Op::Force if state.initialized => {
-                next.called.retain(|&who| who != call.participant);
+                next.called
+                    .retain(|&participant_id| participant_id != call.participant);
                 Ret::Value(Some(1))
             }
             Op::Force if state.turn == Some(call.participant) => {

@@ -688,7 +688,7 @@ impl Spec for MpmcSpec {
                 Ret::Unit
             }
             Op::UpgradeSender | Op::UpgradeReceiver => {
-                let own = |&who: &usize| who == call.participant;
+                let own = |&participant_id: &usize| participant_id == call.participant;
                 let Some(index) = next.upgraded.iter().position(own) else {
                     return vec![(next, Ret::Is(false))];
                 };

@@ -840,7 +840,8 @@ impl Spec for MpscSpec {
                 return self.give_up(state, most(*call.op));
             }
             Op::Upgrade => {
-                next.upgraded.retain(|&who| who != call.participant);
+                next.upgraded
+                    .retain(|&participant_id| participant_id != call.participant);
                 return vec![next];
             }
             Op::Closed => return vec![next],
@@ -905,7 +906,7 @@ impl Spec for MpscSpec {
                 Ret::Done
             }
             Op::PermitSend | Op::PermitRelease => {
-                let own = |&who: &usize| who == call.participant;
+                let own = |&participant_id: &usize| participant_id == call.participant;
                 match next.kept.iter().rposition(own) {
                     Some(index) => {
                         next.kept.remove(index);
@@ -924,7 +925,7 @@ impl Spec for MpscSpec {
             Op::Capacity => Ret::Number(state.free),
             Op::Downgrade => Ret::Unit,
             Op::Upgrade => {
-                let own = |&who: &usize| who == call.participant;
+                let own = |&participant_id: &usize| participant_id == call.participant;
                 match next.upgraded.iter().position(own) {
                     Some(index) => {
                         next.upgraded.remove(index);

@@ -281,46 +281,48 @@ pub(crate) struct State {
 
 impl State {
     /// Removes a participant from the queue.
-    fn leave(&mut self, who: usize) {
-        if self.queue.first() == Some(&who) {
+    fn leave(&mut self, participant_id: usize) {
+        if self.queue.first() == Some(&participant_id) {
             self.barged = 0;
         }
-        self.queue.retain(|&waiter| waiter != who);
-        self.passing.retain(|&passer| passer != who);
+        self.queue.retain(|&waiter| waiter != participant_id);
+        self.passing.retain(|&passer| passer != participant_id);
         if self.queue.is_empty() {
             self.barged = 0;
         }
     }
 
     /// Returns `true` if another participant is at the head of the queue.
-    fn is_behind(&self, who: usize) -> bool {
-        self.queue.first().is_some_and(|&first| first != who)
+    fn is_behind(&self, participant_id: usize) -> bool {
+        self.queue
+            .first()
+            .is_some_and(|&first| first != participant_id)
     }
 
     /// Returns the state after a participant has barged past all waiters before it, if
     /// the bound permits that.
-    fn passes(&self, who: usize, bound: u16) -> Option<Self> {
+    fn passes(&self, participant_id: usize, bound: u16) -> Option<Self> {
         if self.holder.is_some() {
             return None;
         }
         let mut next = self.clone();
-        if self.is_behind(who) {
+        if self.is_behind(participant_id) {
             if self.barged >= bound {
                 return None;
             }
             next.barged += 1;
         }
-        next.leave(who);
+        next.leave(participant_id);
         Some(next)
     }
 
     /// Returns the state after a participant that locks and unlocks in one operation.
     /// The moment of the lock is not visible from outside, nor is the waiter it barged
     /// past, so it does not count.
-    fn passes_by(&self, who: usize) -> Option<Self> {
+    fn passes_by(&self, participant_id: usize) -> Option<Self> {
         self.holder.is_none().then(|| {
             let mut next = self.clone();
-            next.leave(who);
+            next.leave(participant_id);
             next
         })
     }

@@ -239,26 +239,26 @@ impl State {
             End::Last => self.queue.last(),
         };
         let mut states = vec![match next {
-            Some(&who) => self.granted(who, end),
+            Some(&participant_id) => self.granted(participant_id, end),
             None => Self {
                 permit: true,
                 ..self.clone()
             },
         }];
-        for &(who, wait) in &self.waits {
+        for &(participant_id, wait) in &self.waits {
             if wait.until && wait.granted.is_none() && wait.calls == self.calls {
-                states.push(self.granted(who, end));
+                states.push(self.granted(participant_id, end));
             }
         }
         states.extend(self.swallowed());
         states
     }
 
-    fn granted(&self, who: usize, end: End) -> Self {
+    fn granted(&self, participant_id: usize, end: End) -> Self {
         let mut next = self.clone();
-        next.queue.retain(|&waiter| waiter != who);
+        next.queue.retain(|&waiter| waiter != participant_id);
         for (owner, wait) in &mut next.waits {
-            if *owner == who {
+            if *owner == participant_id {
                 wait.granted = Some(end);
                 wait.due = self.open;
             }
@@ -280,9 +280,12 @@ impl State {
         self.waits.iter().any(|(_, wait)| wait.until)
     }
 
-    fn take(&mut self, who: usize) -> Option<Wait> {
-        self.queue.retain(|&waiter| waiter != who);
-        let index = self.waits.iter().position(|&(owner, _)| owner == who)?;
+    fn take(&mut self, participant_id: usize) -> Option<Wait> {
+        self.queue.retain(|&waiter| waiter != participant_id);
+        let index = self
+            .waits
+            .iter()
+            .position(|&(owner, _)| owner == participant_id)?;
         Some(self.waits.remove(index).1)
     }
 }
@@ -311,7 +314,7 @@ impl Spec for NotifySpec {
         let own = state
             .waits
             .iter()
-            .find(|&&(who, _)| who == call.participant);
+            .find(|&&(participant_id, _)| participant_id == call.participant);
         match call.op {
             Op::WaitUntil => own.is_some_and(|(_, wait)| wait.due),
             _ => !self.step(state, call).is_empty() || own.is_some() && state.permit,
@@ -328,7 +331,8 @@ impl Spec for NotifySpec {
             due: state.open,
         };
         next.waits.push((call.participant, wait));
-        next.waits.sort_by_key(|&(who, _)| who);
+        next.waits
+            .sort_by_key(|&(participant_id, _)| participant_id);
         if until {
             let swallowed = next.swallowed();
             return [next].into_iter().chain(swallowed).collect();

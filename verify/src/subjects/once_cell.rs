@@ -319,7 +319,7 @@ impl Spec for OnceCellSpec {
         }
         let mut next = state.clone();
         for list in [&mut next.queue, &mut next.waits, &mut next.notified] {
-            list.retain(|&who| who != call.participant);
+            list.retain(|&participant_id| participant_id != call.participant);
         }
         if next.permit == Some(call.participant) {
             next.pass();
@@ -343,7 +343,8 @@ impl Spec for OnceCellSpec {
             Op::Wait | Op::GetOrInit | Op::GetOrTryInit | Op::FailToInit
                 if state.value.is_some() =>
             {
-                next.notified.retain(|&who| who != call.participant);
+                next.notified
+                    .retain(|&participant_id| participant_id != call.participant);
                 Ret::Value(state.value)
             }
             Op::GetOrInit | Op::GetOrTryInit if state.permit == Some(call.participant) => {

@@ -326,10 +326,10 @@ pub(crate) type State = Vec<Flight>;
 
 impl KeyedSpec {
     /// Removes a call from its flight, and the flight if it is over.
-    fn leave(&self, state: &mut State, who: usize) {
+    fn leave(&self, state: &mut State, participant_id: usize) {
         for flight in state.iter_mut() {
-            if flight.calls.contains(&who) {
-                flight.calls.retain(|&one| one != who);
+            if flight.calls.contains(&participant_id) {
+                flight.calls.retain(|&one| one != participant_id);
                 let over = flight.calls.is_empty() && flight.value.is_none();
                 flight.listed &= !over && (self.keeps || flight.value.is_none());
             }
@@ -401,7 +401,7 @@ impl Spec for KeyedSpec {
 
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
         let mut next = state.clone();
-        let who = call.participant;
+        let participant_id = call.participant;
         let listed = state.iter().find(|one| one.listed && one.key == KEY);
         let ret = match call.op {
             Op::Remove => {
@@ -419,11 +419,13 @@ impl Spec for KeyedSpec {
             Op::Get => Ret::Value(listed.and_then(|flight| flight.value)),
             Op::Len => Ret::Count(state.iter().filter(|flight| flight.listed).count()),
             op => {
-                let flight = next.iter_mut().find(|one| one.calls.contains(&who));
+                let flight = next
+                    .iter_mut()
+                    .find(|one| one.calls.contains(&participant_id));
                 let Some(flight) = flight else {
                     return Vec::new();
                 };
-                let computes = flight.calls.first() == Some(&who);
+                let computes = flight.calls.first() == Some(&participant_id);
                 let ret = match (flight.value, op) {
                     (Some(value), _) => Ret::Value(Some(value)),
                     (None, _) if !computes => return Vec::new(),
@@ -433,7 +435,7 @@ impl Spec for KeyedSpec {
                         Ret::Value(flight.value)
                     }
                 };
-                self.leave(&mut next, who);
+                self.leave(&mut next, participant_id);
                 ret
             }
         };

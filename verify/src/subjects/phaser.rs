@@ -213,8 +213,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    fn arrive(&mut self, who: usize) {
-        self.arrived.push(who);
+    fn arrive(&mut self, participant_id: usize) {
+        self.arrived.push(participant_id);
         self.arrived.sort_unstable();
     }
 
@@ -225,7 +225,10 @@ impl State {
         }
         self.phase += 1;
         self.arrived.clear();
-        let here = self.here.drain(..).map(|(who, _)| who);
+        let here = self
+            .here
+            .drain(..)
+            .map(|(participant_id, _)| participant_id);
         self.called.extend(here);
         self.called.sort_unstable();
         true
@@ -254,17 +257,17 @@ impl Spec for PhaserSpec {
 
     fn begin(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         let mut next = state.clone();
-        let who = call.participant;
+        let participant_id = call.participant;
         match call.op {
             Op::Wait if state.phase > 0 => return vec![next],
-            Op::ArriveAndWait if !state.arrived.contains(&who) => {
-                next.arrive(who);
+            Op::ArriveAndWait if !state.arrived.contains(&participant_id) => {
+                next.arrive(participant_id);
                 match next.advance() {
-                    true => next.leads.push(who),
-                    false => next.here.push((who, true)),
+                    true => next.leads.push(participant_id),
+                    false => next.here.push((participant_id, true)),
                 }
             }
-            _ => next.here.push((who, false)),
+            _ => next.here.push((participant_id, false)),
         }
         next.here.sort_unstable();
         vec![next]
@@ -275,46 +278,47 @@ impl Spec for PhaserSpec {
             return self.effects(state, call);
         }
         let mut next = state.clone();
-        let who = call.participant;
-        if next.here.contains(&(who, true)) {
-            next.arrived.retain(|&one| one != who);
+        let participant_id = call.participant;
+        if next.here.contains(&(participant_id, true)) {
+            next.arrived.retain(|&one| one != participant_id);
         }
-        next.here.retain(|&(one, _)| one != who);
-        next.called.retain(|&one| one != who);
-        next.leads.retain(|&one| one != who);
+        next.here.retain(|&(one, _)| one != participant_id);
+        next.called.retain(|&one| one != participant_id);
+        next.leads.retain(|&one| one != participant_id);
         vec![next]
     }
 
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Option<usize>)> {
         let mut next = state.clone();
-        let who = call.participant;
+        let participant_id = call.participant;
         let number = match call.op {
             Op::ArriveAndWait | Op::Wait
-                if state.called.contains(&who) || state.leads.contains(&who) =>
+                if state.called.contains(&participant_id)
+                    || state.leads.contains(&participant_id) =>
             {
-                next.called.retain(|&one| one != who);
-                next.leads.retain(|&one| one != who);
+                next.called.retain(|&one| one != participant_id);
+                next.leads.retain(|&one| one != participant_id);
                 Some(state.phase)
             }
             Op::Wait if state.phase > 0 => Some(state.phase),
             Op::ArriveAndWait | Op::Wait => return Vec::new(),
             Op::Arrive => {
-                if !state.arrived.contains(&who) {
-                    next.arrive(who);
+                if !state.arrived.contains(&participant_id) {
+                    next.arrive(participant_id);
                     next.advance();
                 }
                 Some(state.phase)
             }
             Op::Leave => {
-                next.parties.retain(|&one| one != who);
-                match state.arrived.contains(&who) {
-                    true => next.arrived.retain(|&one| one != who),
+                next.parties.retain(|&one| one != participant_id);
+                match state.arrived.contains(&participant_id) {
+                    true => next.arrived.retain(|&one| one != participant_id),
                     false => _ = next.advance(),
                 }
                 None
             }
             Op::Register => {
-                next.parties.push(who);
+                next.parties.push(participant_id);
                 next.parties.sort_unstable();
                 None
             }

@@ -270,8 +270,8 @@ impl State {
         } else if self.queue.is_empty() {
             self.idle.push(object);
         } else {
-            let who = self.queue.remove(0);
-            self.calls.push((who, Has::Object(object), true));
+            let participant_id = self.queue.remove(0);
+            self.calls.push((participant_id, Has::Object(object), true));
         }
     }
 
@@ -279,14 +279,17 @@ impl State {
         if self.queue.is_empty() {
             self.places -= 1;
         } else {
-            let who = self.queue.remove(0);
-            self.calls.push((who, Has::Place, true));
+            let participant_id = self.queue.remove(0);
+            self.calls.push((participant_id, Has::Place, true));
         }
     }
 
     /// Takes the object that a participant has checked out last.
-    fn pop(&mut self, who: usize) -> Option<ValueId> {
-        let place = self.held.iter().rposition(|&(one, _)| one == who)?;
+    fn pop(&mut self, participant_id: usize) -> Option<ValueId> {
+        let place = self
+            .held
+            .iter()
+            .rposition(|&(one, _)| one == participant_id)?;
         Some(self.held.remove(place).1)
     }
 }
@@ -306,7 +309,7 @@ impl Spec for PoolSpec {
 
     fn begin(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         let mut next = state.clone();
-        let who = call.participant;
+        let participant_id = call.participant;
         let has = if state.closed {
             Has::Closed
         } else if let Some(object) = next.idle.pop() {
@@ -315,10 +318,10 @@ impl Spec for PoolSpec {
             next.places += 1;
             Has::Place
         } else {
-            next.queue.push(who);
+            next.queue.push(participant_id);
             return vec![next];
         };
-        next.calls.push((who, has, false));
+        next.calls.push((participant_id, has, false));
         vec![next]
     }
 
@@ -327,9 +330,13 @@ impl Spec for PoolSpec {
             return self.effects(state, call);
         }
         let mut next = state.clone();
-        let who = call.participant;
-        next.queue.retain(|&one| one != who);
-        if let Some(place) = next.calls.iter().position(|&(one, ..)| one == who) {
+        let participant_id = call.participant;
+        next.queue.retain(|&one| one != participant_id);
+        if let Some(place) = next
+            .calls
+            .iter()
+            .position(|&(one, ..)| one == participant_id)
+        {
             match next.calls.remove(place).1 {
                 Has::Object(object) => next.give(object),
                 Has::Place => next.give_place(),
@@ -341,10 +348,14 @@ impl Spec for PoolSpec {
 
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
         let mut next = state.clone();
-        let who = call.participant;
+        let participant_id = call.participant;
         let ret = match call.op {
             Op::Get | Op::FailToGet => {
-                let Some(place) = next.calls.iter().position(|&(one, ..)| one == who) else {
+                let Some(place) = next
+                    .calls
+                    .iter()
+                    .position(|&(one, ..)| one == participant_id)
+                else {
                     return Vec::new();
                 };
                 match (next.calls.remove(place).1, call.op) {
@@ -358,25 +369,26 @@ impl Spec for PoolSpec {
                             Has::Object(object) => object,
                             _ => call.value(),
                         };
-                        next.held.push((who, object));
+                        next.held.push((participant_id, object));
                         Ret::Object(Some(object))
                     }
                 }
             }
             Op::TryGet => {
                 let object = next.idle.pop();
-                next.held.extend(object.map(|object| (who, object)));
+                next.held
+                    .extend(object.map(|object| (participant_id, object)));
                 Ret::Object(object)
             }
             Op::Put => {
-                let object = next.pop(who);
+                let object = next.pop(participant_id);
                 if let Some(object) = object {
                     next.give(object);
                 }
                 Ret::Object(object)
             }
             Op::Spoil | Op::Detach => {
-                let object = next.pop(who);
+                let object = next.pop(participant_id);
                 if object.is_some() {
                     next.give_place();
                 }
@@ -386,8 +398,8 @@ impl Spec for PoolSpec {
                 next.closed = true;
                 next.places -= next.idle.len();
                 next.idle.clear();
-                for who in std::mem::take(&mut next.queue) {
-                    next.calls.push((who, Has::Closed, true));
+                for participant_id in std::mem::take(&mut next.queue) {
+                    next.calls.push((participant_id, Has::Closed, true));
                 }
                 Ret::Done
             }

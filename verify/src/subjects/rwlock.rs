@@ -432,7 +432,7 @@ pub(crate) struct State {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Wait {
-    who: usize,
+    participant_id: usize,
     permits: usize,
     granted: bool,
 }
@@ -461,25 +461,34 @@ impl State {
         self.waits.iter().any(|wait| !wait.granted)
     }
 
-    fn leave(&mut self, who: usize) -> Option<Wait> {
-        let index = self.waits.iter().position(|wait| wait.who == who)?;
+    fn leave(&mut self, participant_id: usize) -> Option<Wait> {
+        let index = self
+            .waits
+            .iter()
+            .position(|wait| wait.participant_id == participant_id)?;
         Some(self.waits.remove(index))
     }
 
-    fn holds(&self, who: usize) -> Option<Share> {
-        let held = self.held.iter().find(|&&(owner, _)| owner == who)?;
+    fn holds(&self, participant_id: usize) -> Option<Share> {
+        let held = self
+            .held
+            .iter()
+            .find(|&&(owner, _)| owner == participant_id)?;
         Some(held.1)
     }
 
-    fn let_go(&mut self, who: usize) -> Option<Share> {
-        let index = self.held.iter().position(|&(owner, _)| owner == who)?;
+    fn let_go(&mut self, participant_id: usize) -> Option<Share> {
+        let index = self
+            .held
+            .iter()
+            .position(|&(owner, _)| owner == participant_id)?;
         Some(self.held.remove(index).1)
     }
 
-    fn hold(&mut self, who: usize, share: Share) {
-        self.let_go(who);
-        self.held.push((who, share));
-        self.held.sort_by_key(|&(who, _)| who);
+    fn hold(&mut self, participant_id: usize, share: Share) {
+        self.let_go(participant_id);
+        self.held.push((participant_id, share));
+        self.held.sort_by_key(|&(participant_id, _)| participant_id);
     }
 }
 
@@ -488,8 +497,8 @@ impl RwLockSpec {
         self.all - Share::Upgradable.permits(self.all)
     }
 
-    fn let_go(&self, state: &mut State, who: usize) {
-        if let Some(share) = state.let_go(who) {
+    fn let_go(&self, state: &mut State, participant_id: usize) {
+        if let Some(share) = state.let_go(participant_id) {
             state.give_back(share.permits(self.all));
         }
     }
@@ -500,11 +509,11 @@ impl RwLockSpec {
         let mut all = vec![state];
         let mut next = 0;
         while next < all.len() {
-            if let [rest @ .., who] = &all[next].unwinding[..] {
-                let (who, rest) = (*who, rest.to_vec());
+            if let [rest @ .., participant_id] = &all[next].unwinding[..] {
+                let (participant_id, rest) = (*participant_id, rest.to_vec());
                 let mut gone = all[next].clone();
                 gone.unwinding = rest;
-                self.let_go(&mut gone, who);
+                self.let_go(&mut gone, participant_id);
                 all.push(gone);
             }
             next += 1;
@@ -513,9 +522,9 @@ impl RwLockSpec {
     }
 
     /// Keeps a weaker mode, and releases the rest.
-    fn downgrade(&self, state: &mut State, who: usize, to: Share) {
-        if let Some(from) = state.holds(who) {
-            state.hold(who, to);
+    fn downgrade(&self, state: &mut State, participant_id: usize, to: Share) {
+        if let Some(from) = state.holds(participant_id) {
+            state.hold(participant_id, to);
             state.give_back(from.permits(self.all) - to.permits(self.all));
         }
     }
@@ -546,7 +555,7 @@ impl Spec for RwLockSpec {
     fn begin(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         let mut next = state.clone();
         let wait = |permits| Wait {
-            who: call.participant,
+            participant_id: call.participant,
             permits,
             granted: false,
         };
@@ -598,26 +607,26 @@ impl Spec for RwLockSpec {
 
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
         let mut next = state.clone();
-        let who = call.participant;
+        let participant_id = call.participant;
         let ret = match *call.op {
-            op if op.requests() && state.holds(who).is_some() => Ret::Unit,
-            Op::Lock(share) => match next.leave(who) {
+            op if op.requests() && state.holds(participant_id).is_some() => Ret::Unit,
+            Op::Lock(share) => match next.leave(participant_id) {
                 Some(wait) if wait.granted => {
-                    next.hold(who, share);
+                    next.hold(participant_id, share);
                     Ret::Locked
                 }
                 _ => return Vec::new(),
             },
-            Op::Leak(_) | Op::BlockingLeak(_) => match next.leave(who) {
+            Op::Leak(_) | Op::BlockingLeak(_) => match next.leave(participant_id) {
                 Some(wait) if wait.granted => Ret::Locked,
                 _ => return Vec::new(),
             },
-            Op::Upgrade => match next.leave(who) {
+            Op::Upgrade => match next.leave(participant_id) {
                 Some(wait) if wait.granted => {
-                    next.hold(who, Share::Write);
+                    next.hold(participant_id, Share::Write);
                     Ret::Locked
                 }
-                None if state.holds(who) != Some(Share::Upgradable) => Ret::Unit,
+                None if state.holds(participant_id) != Some(Share::Upgradable) => Ret::Unit,
                 _ => return Vec::new(),
             },
             Op::TryLock(share) | Op::TryLeak(share) => {
@@ -627,30 +636,30 @@ impl Spec for RwLockSpec {
                 } else {
                     next.free -= permits;
                     if let Op::TryLock(share) = *call.op {
-                        next.hold(who, share);
+                        next.hold(participant_id, share);
                     }
                     Ret::Locked
                 }
             }
-            Op::TryUpgrade if state.holds(who) != Some(Share::Upgradable) => Ret::Unit,
+            Op::TryUpgrade if state.holds(participant_id) != Some(Share::Upgradable) => Ret::Unit,
             Op::TryUpgrade if state.free < self.rest() => Ret::Refused,
             Op::TryUpgrade => {
                 next.free -= self.rest();
-                next.hold(who, Share::Write);
+                next.hold(participant_id, Share::Write);
                 Ret::Locked
             }
             Op::Downgrade => {
-                self.downgrade(&mut next, who, Share::Read);
+                self.downgrade(&mut next, participant_id, Share::Read);
                 Ret::Unit
             }
             Op::DowngradeToUpgradable => {
-                if state.holds(who) == Some(Share::Write) {
-                    self.downgrade(&mut next, who, Share::Upgradable);
+                if state.holds(participant_id) == Some(Share::Write) {
+                    self.downgrade(&mut next, participant_id, Share::Upgradable);
                 }
                 Ret::Unit
             }
             Op::Map => Ret::Unit,
-            Op::Unlock => match next.let_go(who) {
+            Op::Unlock => match next.let_go(participant_id) {
                 Some(share) => {
                     let ret = match share {
                         Share::Write => {

@@ -331,7 +331,7 @@ pub(crate) struct State {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Wait {
-    who: usize,
+    participant_id: usize,
     least: usize,
     most: usize,
     answer: Option<Reply>,
@@ -370,39 +370,51 @@ impl State {
         let mut waits = self.waits.iter();
         waits
             .find(|wait| wait.answer.is_none())
-            .map(|wait| wait.who)
+            .map(|wait| wait.participant_id)
     }
 
     /// Returns the state after a participant has taken permits, and their number, if
     /// there are enough and the bound permits that.
-    fn takes(&self, who: usize, least: usize, most: usize, bound: usize) -> Option<(Self, usize)> {
+    fn takes(
+        &self,
+        participant_id: usize,
+        least: usize,
+        most: usize,
+        bound: usize,
+    ) -> Option<(Self, usize)> {
         if self.free < least {
             return None;
         }
         let mut next = self.clone();
-        if self.first().is_some_and(|first| first != who) {
+        if self.first().is_some_and(|first| first != participant_id) {
             if self.barged >= bound {
                 return None;
             }
             next.barged += 1;
         }
-        next.leave(who);
+        next.leave(participant_id);
         let taken = self.free.min(most);
         next.free -= taken;
         Some((next, taken))
     }
 
-    fn leave(&mut self, who: usize) -> Option<Wait> {
-        let index = self.waits.iter().position(|wait| wait.who == who)?;
-        if self.first() == Some(who) {
+    fn leave(&mut self, participant_id: usize) -> Option<Wait> {
+        let index = self
+            .waits
+            .iter()
+            .position(|wait| wait.participant_id == participant_id)?;
+        if self.first() == Some(participant_id) {
             self.barged = 0;
         }
         Some(self.waits.remove(index))
     }
 
     /// Removes the permits that a participant acquired last, and returns their number.
-    fn drop_held(&mut self, who: usize) -> Option<usize> {
-        let index = self.held.iter().rposition(|&(owner, _)| owner == who)?;
+    fn drop_held(&mut self, participant_id: usize) -> Option<usize> {
+        let index = self
+            .held
+            .iter()
+            .rposition(|&(owner, _)| owner == participant_id)?;
         Some(self.held.remove(index).1)
     }
 }
@@ -445,7 +457,7 @@ impl Spec for SemaphoreSpec {
         };
         let mut next = state.clone();
         next.waits.push(Wait {
-            who: call.participant,
+            participant_id: call.participant,
             least,
             most,
             answer: state.closed.then_some(Reply::Closed),
@@ -457,7 +469,8 @@ impl Spec for SemaphoreSpec {
     /// given them.
     fn is_due(&self, state: &State, call: Call<'_, Op>) -> bool {
         let behind = state.first().is_some_and(|first| first != call.participant);
-        let answered = |wait: &Wait| wait.who == call.participant && wait.answer.is_some();
+        let answered =
+            |wait: &Wait| wait.participant_id == call.participant && wait.answer.is_some();
         !self.step(state, call).is_empty() && (!behind || state.waits.iter().any(answered))
     }
 
@@ -478,7 +491,10 @@ impl Spec for SemaphoreSpec {
         let mut next = state.clone();
         let ret = match *call.op {
             Op::Acquire(..) | Op::Blocking => {
-                let wait = state.waits.iter().find(|wait| wait.who == call.participant);
+                let wait = state
+                    .waits
+                    .iter()
+                    .find(|wait| wait.participant_id == call.participant);
                 let Some(&Wait {
                     least,
                     most,

@@ -200,8 +200,10 @@ impl Spec for SetOnceSpec {
             return self.effects(state, call);
         }
         let mut next = state.clone();
-        next.waits.retain(|&who| who != call.participant);
-        next.notified.retain(|&who| who != call.participant);
+        next.waits
+            .retain(|&participant_id| participant_id != call.participant);
+        next.notified
+            .retain(|&participant_id| participant_id != call.participant);
         vec![next]
     }
 
@@ -210,7 +212,8 @@ impl Spec for SetOnceSpec {
         let ret = match call.op {
             Op::Wait if state.value.is_none() => return Vec::new(),
             Op::Wait => {
-                next.notified.retain(|&who| who != call.participant);
+                next.notified
+                    .retain(|&participant_id| participant_id != call.participant);
                 Ret::Value(state.value)
             }
             Op::Set if state.value.is_some() => Ret::Refused(call.value()),

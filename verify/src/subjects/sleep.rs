@@ -240,7 +240,7 @@ pub(crate) struct State {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Wait {
-    who: usize,
+    participant_id: usize,
     /// When it is over.
     due: u64,
     entry: Entry,
@@ -259,8 +259,11 @@ pub(crate) enum Entry {
 }
 
 impl State {
-    fn take(&mut self, who: usize) -> Option<Wait> {
-        let index = self.waits.iter().position(|wait| wait.who == who)?;
+    fn take(&mut self, participant_id: usize) -> Option<Wait> {
+        let index = self
+            .waits
+            .iter()
+            .position(|wait| wait.participant_id == participant_id)?;
         Some(self.waits.remove(index))
     }
 
@@ -320,9 +323,13 @@ impl Spec for SleepSpec {
             _ => unreachable!("it does not wait"),
         };
         let mut next = state.clone();
-        let who = call.participant;
-        next.waits.push(Wait { who, due, entry });
-        next.waits.sort_by_key(|wait| wait.who);
+        let participant_id = call.participant;
+        next.waits.push(Wait {
+            participant_id,
+            due,
+            entry,
+        });
+        next.waits.sort_by_key(|wait| wait.participant_id);
         vec![next]
     }
 

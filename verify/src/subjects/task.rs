@@ -97,7 +97,7 @@ pub(crate) struct TasksOn<B>(PhantomData<fn() -> B>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     /// Runs the task whenever it is scheduled, until it has ended.
-    Serve,
+    RunLoop,
     /// Gives the future its value, and wakes it.
     Open,
     /// Wakes the future for no reason.
@@ -137,7 +137,7 @@ pub(crate) fn roles() -> Vec<Role<Op>> {
             "runner",
             0,
             vec![
-                Operation::future("serve", Op::Serve)
+                Operation::future("run_loop", Op::RunLoop)
                     .alias()
                     .keeps_waker("the queue of this subject keeps the waker of its runner"),
             ],
@@ -180,7 +180,7 @@ pub(crate) fn follows(role: &Role<Op>, before: &[Step], next: Step) -> bool {
     let for_ever = |step: &Step| step.polling.completes();
     let ended = |step: &Step| match op(step) {
         Op::DropJoin => true,
-        Op::Join | Op::Serve => for_ever(step),
+        Op::Join | Op::RunLoop => for_ever(step),
         _ => false,
     };
     let opened = |step: &Step| op(step) == Op::Open && op(&next) == Op::Open;
@@ -369,7 +369,7 @@ impl<B: BlockingBackend> Subject for TasksOn<B> {
         value: &dyn Fn() -> Value,
     ) -> Started<'a, Ret> {
         match (part, *call.op) {
-            (Part::Runner(Runner(queue)), Op::Serve) => {
+            (Part::Runner(Runner(queue)), Op::RunLoop) => {
                 return Started::future(async move {
                     poll_fn(|cx| queue.poll_serve(cx)).await;
                     Ret::Unit
@@ -465,7 +465,7 @@ impl Spec for TaskSpec {
     }
 
     fn begins(&self, op: &Op) -> bool {
-        *op == Op::Serve
+        *op == Op::RunLoop
     }
 
     fn begin(&self, state: &State, _: Call<'_, Op>) -> Vec<State> {
@@ -477,7 +477,7 @@ impl Spec for TaskSpec {
 
     fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         match call.op {
-            Op::Serve => vec![State {
+            Op::RunLoop => vec![State {
                 served: false,
                 ..state.clone()
             }],
@@ -490,7 +490,7 @@ impl Spec for TaskSpec {
     fn is_due(&self, state: &State, call: Call<'_, Op>) -> bool {
         match call.op {
             Op::Join => state.outcome.is_some() || state.served && !state.ends().is_empty(),
-            Op::Serve => !state.ends().is_empty(),
+            Op::RunLoop => !state.ends().is_empty(),
             _ => false,
         }
     }
@@ -498,7 +498,7 @@ impl Spec for TaskSpec {
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
         let mut next = state.clone();
         let ret = match *call.op {
-            Op::Serve => {
+            Op::RunLoop => {
                 let ends = state.ends().into_iter();
                 return ends.map(|state| (state, Ret::Unit)).collect();
             }

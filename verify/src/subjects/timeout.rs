@@ -197,8 +197,8 @@ impl<B: BlockingBackend> Subject for TimeoutOn<B> {
         let (tx, rx) = channel_in();
         let (mut sender, mut receiver) = (Some(tx), Some(rx));
         (0..participants)
-            .map(|who| {
-                let releases = who == RELEASER;
+            .map(|participant_id| {
+                let releases = participant_id == RELEASER;
                 Actor {
                     clock: clock.clone(),
                     mutex: mutex.clone(),
@@ -209,7 +209,7 @@ impl<B: BlockingBackend> Subject for TimeoutOn<B> {
                         guard.expect("no other participant has locked it")
                     }),
                     sender: sender.take_if(|_| releases),
-                    receiver: receiver.take_if(|_| who == RECEIVER),
+                    receiver: receiver.take_if(|_| participant_id == RECEIVER),
                 }
             })
             .collect()
@@ -358,7 +358,7 @@ pub(crate) struct Channel {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Wait {
-    who: usize,
+    participant_id: usize,
     pool: Pool,
     deadline: u64,
     granted: bool,
@@ -393,14 +393,17 @@ impl State {
         }
     }
 
-    fn leave(&mut self, who: usize) -> Option<Wait> {
-        let index = self.waits.iter().position(|wait| wait.who == who)?;
+    fn leave(&mut self, participant_id: usize) -> Option<Wait> {
+        let index = self
+            .waits
+            .iter()
+            .position(|wait| wait.participant_id == participant_id)?;
         Some(self.waits.remove(index))
     }
 
     /// Gives up a wait, and passes its grant on.
-    fn give_up(&mut self, who: usize) {
-        if let Some(wait) = self.leave(who)
+    fn give_up(&mut self, participant_id: usize) {
+        if let Some(wait) = self.leave(participant_id)
             && wait.granted
         {
             self.give(wait.pool);
@@ -452,7 +455,7 @@ impl Spec for TimeoutSpec {
         let mut next = state.clone();
         let granted = next.free.take(pool);
         next.waits.push(Wait {
-            who: call.participant,
+            participant_id: call.participant,
             pool,
             deadline,
             granted,
@@ -486,21 +489,21 @@ impl Spec for TimeoutSpec {
 
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
         let mut next = state.clone();
-        let who = call.participant;
+        let participant_id = call.participant;
         let ret = match *call.op {
             Op::TimeoutAt(..) | Op::Timeout(..) | Op::Wait(_) => {
-                let Some(wait) = next.leave(who) else {
+                let Some(wait) = next.leave(participant_id) else {
                     return Vec::new();
                 };
                 let mut outcomes = Vec::new();
                 if wait.deadline <= state.now {
                     let mut elapsed = state.clone();
-                    elapsed.give_up(who);
+                    elapsed.give_up(participant_id);
                     outcomes.push((elapsed, Ret::Elapsed));
                 }
                 if wait.granted {
                     if wait.pool == Pool::Mutex {
-                        next.holder = Some(who);
+                        next.holder = Some(participant_id);
                     }
                     outcomes.push((next, Ret::Granted));
                 }
@@ -530,14 +533,14 @@ impl Spec for TimeoutSpec {
                 Ret::Sent
             }
             Op::Unlock => {
-                if state.holder == Some(who) {
+                if state.holder == Some(participant_id) {
                     next.holder = None;
                     next.give(Pool::Mutex);
                 }
                 Ret::Unit
             }
             Op::TryLock if next.free.take(Pool::Mutex) => {
-                next.holder = Some(who);
+                next.holder = Some(participant_id);
                 Ret::Granted
             }
             Op::TryLock => Ret::Refused,

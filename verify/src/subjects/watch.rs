@@ -329,15 +329,15 @@ impl State {
         }
     }
 
-    fn see(&mut self, who: usize, sees: bool) {
-        if let Some(seen) = self.seen(who) {
+    fn see(&mut self, participant_id: usize, sees: bool) {
+        if let Some(seen) = self.seen(participant_id) {
             *seen = sees;
         }
     }
 
     /// Whether the receiver has seen the value.
-    fn seen(&mut self, who: usize) -> Option<&mut bool> {
-        let receiver = self.receivers.iter_mut().find(|it| it.0 == who);
+    fn seen(&mut self, participant_id: usize) -> Option<&mut bool> {
+        let receiver = self.receivers.iter_mut().find(|it| it.0 == participant_id);
         receiver.map(|receiver| &mut receiver.1)
     }
 }
@@ -349,7 +349,9 @@ impl Spec for WatchSpec {
 
     fn initial(&self) -> State {
         State {
-            receivers: (1..=self.receivers).map(|who| (who, true)).collect(),
+            receivers: (1..=self.receivers)
+                .map(|participant_id| (participant_id, true))
+                .collect(),
             ..State::default()
         }
     }
@@ -380,9 +382,9 @@ impl Spec for WatchSpec {
     }
 
     fn step(&self, state: &State, call: Call<'_, Op>) -> Vec<(State, Ret)> {
-        let who = call.participant;
+        let participant_id = call.participant;
         let mut next = state.clone();
-        let was_seen = next.seen(who).is_none_or(|seen| *seen);
+        let was_seen = next.seen(participant_id).is_none_or(|seen| *seen);
         let ret = match call.op {
             Op::Send if state.receivers.is_empty() => Ret::Returned(call.value()),
             Op::Send => {
@@ -410,21 +412,21 @@ impl Spec for WatchSpec {
             }
             Op::OwnBorrow => Ret::Value(state.value, !was_seen),
             Op::BorrowAndUpdate => {
-                next.see(who, true);
+                next.see(participant_id, true);
                 Ret::Value(state.value, !was_seen)
             }
             Op::Changed if was_seen && state.sender_gone => Ret::Closed,
             Op::Changed if was_seen => return Vec::new(),
             Op::Changed => {
-                next.see(who, true);
+                next.see(participant_id, true);
                 Ret::Unit
             }
             Op::WaitFor if state.value.is_some() => {
-                next.see(who, true);
+                next.see(participant_id, true);
                 Ret::Value(state.value, !was_seen)
             }
             Op::WaitFor if state.sender_gone => {
-                next.see(who, true);
+                next.see(participant_id, true);
                 Ret::Closed
             }
             Op::WaitFor => return Vec::new(),
@@ -432,15 +434,15 @@ impl Spec for WatchSpec {
             Op::HasChanged => Ret::Is(!was_seen),
             Op::IsDisconnected => Ret::Is(state.sender_gone),
             Op::MarkChanged => {
-                next.see(who, false);
+                next.see(participant_id, false);
                 Ret::Unit
             }
             Op::MarkUnchanged => {
-                next.see(who, true);
+                next.see(participant_id, true);
                 Ret::Unit
             }
             Op::DropReceiver => {
-                next.receivers.retain(|it| it.0 != who);
+                next.receivers.retain(|it| it.0 != participant_id);
                 Ret::Unit
             }
         };

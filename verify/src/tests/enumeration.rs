@@ -257,10 +257,10 @@ fn within(subject: &dyn AnySubject, bound: Bound, program: &Program) {
         non_default <= bound.non_default,
         "{text} is too non_default"
     );
-    for (who, line) in program.participants.iter().enumerate() {
+    for (participant_id, line) in program.participants.iter().enumerate() {
         assert!(line.len() <= bound.operations, "{text} is too long");
         for (index, step) in line.iter().enumerate() {
-            let follows = subject.follows(who, &line[..index], *step);
+            let follows = subject.follows(participant_id, &line[..index], *step);
             assert!(follows, "{text} is not allowed");
             let panics = matches!(step.polling, Polling::Panics(_));
             assert!(bound.panics || !panics, "{text} panics");
@@ -365,9 +365,9 @@ fn what_follows_an_operation_that_may_have_failed_is_there() {
         let subject = erase(subject.on::<Native>(), 2);
         for text in programs {
             let program = Program::parse(text, subject.roles()).expect("it is one");
-            for (who, line) in program.participants.iter().enumerate() {
+            for (participant_id, line) in program.participants.iter().enumerate() {
                 for (index, &step) in line.iter().enumerate() {
-                    let follows = subject.follows(who, &line[..index], step);
+                    let follows = subject.follows(participant_id, &line[..index], step);
                     assert!(follows, "{text} is left out");
                 }
             }

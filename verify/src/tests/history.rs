@@ -323,27 +323,28 @@ fn a_wrong_result_is_told_with_what_the_specification_allows() {
 fn explained(history: &[Vec<Did>], order: Order) -> bool {
     fn extend(history: &[Vec<Did>], order: Order, at: &mut Vec<usize>, state: u8) -> bool {
         let mut rest = false;
-        for who in 0..history.len() {
-            let Some(did) = history[who].get(at[who]) else {
+        for participant_id in 0..history.len() {
+            let Some(did) = history[participant_id].get(at[participant_id]) else {
                 continue;
             };
             rest = true;
             let later = |other: &Did| other.record.span.last < did.record.span.first.unwrap_or(0);
-            let passed = (0..history.len())
-                .any(|other| history[other][at[other]..].iter().any(later) && other != who);
+            let passed = (0..history.len()).any(|other| {
+                history[other][at[other]..].iter().any(later) && other != participant_id
+            });
             if order == Order::RealTime && passed {
                 continue;
             }
             let call = Call {
-                participant: who,
-                index: at[who],
+                participant: participant_id,
+                index: at[participant_id],
                 op: &did.op,
             };
             for (next, ret) in Variable.step(&state, call) {
                 if Some(ret) == did.ret {
-                    at[who] += 1;
+                    at[participant_id] += 1;
                     let found = extend(history, order, at, next);
-                    at[who] -= 1;
+                    at[participant_id] -= 1;
                     if found {
                         return true;
                     }

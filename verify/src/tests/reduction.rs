@@ -101,9 +101,9 @@ impl<B: BlockingBackend> Shared<B> {
         })
     }
 
-    fn poll_wait(&self, lock: usize, who: usize, cx: &mut Context<'_>) -> Poll<usize> {
+    fn poll_wait(&self, lock: usize, participant_id: usize, cx: &mut Context<'_>) -> Poll<usize> {
         self.locks[lock].poll(cx, true, |section, registration| match section.bits.get() {
-            0 => Err(registration.register(&mut section.state[who])),
+            0 => Err(registration.register(&mut section.state[participant_id])),
             count => Ok(count),
         })
     }
@@ -156,7 +156,7 @@ impl<B: BlockingBackend> Subject for Counters<B> {
         call: Call<'_, Op>,
         _: &dyn Fn() -> Value,
     ) -> Started<'a, usize> {
-        let (who, id) = (call.participant, (call.participant, call.index));
+        let (participant_id, id) = (call.participant, (call.participant, call.index));
         Started::Done(match *call.op {
             Op::Add(lock) => shared.note(id, shared.add(lock, 1)),
             Op::Read(lock) => shared.note(id, shared.locks[lock].load().get()),
@@ -166,15 +166,15 @@ impl<B: BlockingBackend> Subject for Counters<B> {
             }
             Op::Wait => {
                 return Started::future(poll_fn(move |cx| {
-                    let poll = shared.poll_wait(0, who, cx);
+                    let poll = shared.poll_wait(0, participant_id, cx);
                     poll.map(|ret| shared.note(id, ret))
                 }));
             }
             Op::Either => {
                 return Started::future(poll_fn(move |cx| {
-                    let mut poll = shared.poll_wait(0, who, cx);
+                    let mut poll = shared.poll_wait(0, participant_id, cx);
                     if poll.is_pending() {
-                        poll = shared.poll_wait(1, who, cx);
+                        poll = shared.poll_wait(1, participant_id, cx);
                     }
                     poll.map(|ret| shared.note(id, ret))
                 }));
@@ -232,7 +232,7 @@ struct Thread {
 /// What was done, for telling which orders are equivalent.
 #[derive(Clone)]
 struct Section {
-    who: usize,
+    participant_id: usize,
     lock: usize,
     changes: bool,
     /// The waiters that it woke, by participant and number of the operation.
@@ -247,7 +247,7 @@ impl Section {
             let starts = other.starts;
             starts.is_some_and(|start| one.wakes.contains(&start))
         };
-        self.who == other.who
+        self.participant_id == other.participant_id
             || self.lock == other.lock && (self.changes || other.changes)
             || wakes(self, other)
             || wakes(other, self)
@@ -279,44 +279,45 @@ impl<'a> Model<'a> {
     }
 
     /// One section of a participant.
-    fn step(&mut self, who: usize) {
-        let at = self.threads[who].at;
-        let starts = std::mem::take(&mut self.threads[who].starts).then_some((who, at));
+    fn step(&mut self, participant_id: usize) {
+        let at = self.threads[participant_id].at;
+        let starts = std::mem::take(&mut self.threads[participant_id].starts)
+            .then_some((participant_id, at));
         self.steps.push(Section {
-            who,
+            participant_id,
             lock: 0,
             changes: true,
             wakes: Vec::new(),
             starts,
         });
-        let ret = match self.program[who][at] {
+        let ret = match self.program[participant_id][at] {
             Op::Add(lock) => self.add(lock, 1),
             Op::Read(lock) => self.read(lock),
-            Op::Copy(from) => match self.threads[who].read.take() {
+            Op::Copy(from) => match self.threads[participant_id].read.take() {
                 None => {
-                    self.threads[who].read = Some(self.read(from));
+                    self.threads[participant_id].read = Some(self.read(from));
                     return;
                 }
                 Some(number) => self.add(from + 1, number),
             },
-            Op::Wait => match self.poll(0, who) {
+            Op::Wait => match self.poll(0, participant_id) {
                 Some(count) => count,
-                None => return self.suspend(who),
+                None => return self.suspend(participant_id),
             },
             Op::Either => {
-                let second = std::mem::take(&mut self.threads[who].second);
-                match self.poll(usize::from(second), who) {
+                let second = std::mem::take(&mut self.threads[participant_id].second);
+                match self.poll(usize::from(second), participant_id) {
                     Some(count) => count,
-                    None if second => return self.suspend(who),
+                    None if second => return self.suspend(participant_id),
                     None => {
-                        self.threads[who].second = true;
+                        self.threads[participant_id].second = true;
                         return;
                     }
                 }
             }
         };
-        self.outcome.insert((who, at), ret);
-        let thread = &mut self.threads[who];
+        self.outcome.insert((participant_id, at), ret);
+        let thread = &mut self.threads[participant_id];
         thread.at += 1;
         thread.woken = false;
     }
@@ -333,13 +334,13 @@ impl<'a> Model<'a> {
 
     fn add(&mut self, lock: usize, number: usize) -> usize {
         self.section().lock = lock;
-        for (who, slot) in std::mem::take(&mut self.registered[lock])
+        for (participant_id, slot) in std::mem::take(&mut self.registered[lock])
             .into_iter()
             .enumerate()
         {
             let Some(at) = slot else { continue };
-            self.section().wakes.push((who, at));
-            let thread = &mut self.threads[who];
+            self.section().wakes.push((participant_id, at));
+            let thread = &mut self.threads[participant_id];
             if thread.at != at || thread.starts {
                 continue; // It has what it waited for, or will look again anyway.
             }
@@ -353,19 +354,19 @@ impl<'a> Model<'a> {
         before
     }
 
-    fn poll(&mut self, lock: usize, who: usize) -> Option<usize> {
+    fn poll(&mut self, lock: usize, participant_id: usize) -> Option<usize> {
         self.section().lock = lock;
         match self.counters[lock] {
             0 => {
-                self.registered[lock][who] = Some(self.threads[who].at);
+                self.registered[lock][participant_id] = Some(self.threads[participant_id].at);
                 None
             }
             count => Some(count),
         }
     }
 
-    fn suspend(&mut self, who: usize) {
-        let thread = &mut self.threads[who];
+    fn suspend(&mut self, participant_id: usize) {
+        let thread = &mut self.threads[participant_id];
         match std::mem::take(&mut thread.woken) {
             true => thread.starts = true,
             false => thread.waits = true,
@@ -378,8 +379,8 @@ impl<'a> Model<'a> {
             .steps
             .iter()
             .map(|step| {
-                numbers[step.who] += 1;
-                (step.who, numbers[step.who])
+                numbers[step.participant_id] += 1;
+                (step.participant_id, numbers[step.participant_id])
             })
             .collect();
         let mut class = Class::new();
@@ -394,15 +395,15 @@ impl<'a> Model<'a> {
     }
 
     fn explore(self, counted: &mut Counted) {
-        let able = (0..self.program.len()).filter(|&who| {
-            let thread = &self.threads[who];
-            thread.at < self.program[who].len() && !thread.waits
+        let able = (0..self.program.len()).filter(|&participant_id| {
+            let thread = &self.threads[participant_id];
+            thread.at < self.program[participant_id].len() && !thread.waits
         });
         let mut over = true;
-        for who in able {
+        for participant_id in able {
             over = false;
             let mut next = self.clone();
-            next.step(who);
+            next.step(participant_id);
             next.explore(counted);
         }
         if over {
