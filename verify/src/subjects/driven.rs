@@ -1,11 +1,15 @@
 //! `reveille::time::Timers` on a clock of the subject, with their driver as a
 //! participant.
 //!
-//! The driver takes turns. In between it sleeps until the deadline that the turn
+//! A driver takes turns. In between it sleeps until the deadline that the turn
 //! returned, and the clock wakes it when it has been moved that far. If the driver is
 //! not woken for a nearer deadline, that deadline passes while it is asleep.
+//!
+//! There is one driver, or there are two that share the timers, as two executors do. If
+//! one of the two is dropped, the other fires the sleeps of both.
 
 use std::future::poll_fn;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -14,7 +18,7 @@ use reveille::protocol::{Bits, StateLock, WakerSlot};
 use reveille::time::{Clock, Instant, Timers};
 
 use crate::run::entry::{SubjectEntry, Surface};
-use crate::subject::plan::{Mode, Plan, Profile};
+use crate::subject::plan::{Bound, Mode, Plan, Profile};
 use crate::subject::role::{Operation, Role};
 use crate::subject::spec::{Call, Spec};
 use crate::subject::step::Step;
@@ -25,25 +29,83 @@ use crate::subjects::time::{FAR, at, plans, tick, ticks};
 
 /// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
-    vec![SubjectEntry::new("sleep-driven","reveille::time: sleeps on a separate clock, and their driver",Driven,Surface::Other("the sleeps of `sleep`, and the driver of `time::Timers`, which tests of its own cover")).in_group("time"),]
+    let entry = |name, description, drivers| {
+        let surface = Surface::Other(
+            "the sleeps of `sleep`, and the driver of `time::Timers`, which tests of its own cover",
+        );
+        SubjectEntry::new(name, description, Driven { drivers }, surface).in_group("time")
+    };
+    vec![
+        entry(
+            "sleep-driven",
+            "reveille::time: sleeps on a separate clock, and their driver",
+            1,
+        ),
+        entry(
+            "sleep-driven-by-two",
+            "reveille::time: sleeps on a separate clock, and two drivers",
+            2,
+        ),
+    ]
 }
 
 /// Driven timers over every backend.
-pub(crate) struct Driven;
+pub(crate) struct Driven {
+    drivers: usize,
+}
 
 impl GenericSubject for Driven {
     type On<B: BlockingBackend> = DrivenOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
-        DrivenOn(std::marker::PhantomData)
+        DrivenOn {
+            drivers: self.drivers,
+            backend: PhantomData,
+        }
     }
 
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
-        plans(mode, profile, 3)
+        match self.drivers {
+            1 => plans(mode, profile, 3),
+            _ => plans_of_two(mode, profile),
+        }
     }
 }
 
-pub(crate) struct DrivenOn<B>(std::marker::PhantomData<fn() -> B>);
+/// Returns the plans of two drivers: a sleep, both drivers and the clock. loom, which
+/// checks the verdicts of the exhaustive mode, does so for one driver.
+fn plans_of_two(mode: Mode, profile: Profile) -> Vec<Plan> {
+    let plan = Plan::of(mode, profile);
+    let with = |total, non_default| {
+        let bound = Bound {
+            participants: 4,
+            operations: 1,
+            total,
+            non_default,
+            panics: false,
+            aliases: false,
+            ..plan.bound
+        };
+        Plan { bound, ..plan }
+    };
+    let preempted = |most, plan| Plan {
+        preemptions: Some(most),
+        ..plan
+    };
+    match (mode, profile) {
+        (Mode::Steps, Profile::Quick) => vec![with(4, 1)],
+        (Mode::Steps, _) => vec![with(4, 2)],
+        (Mode::Exhaustive, Profile::Quick) => vec![preempted(1, with(4, 1))],
+        (Mode::Exhaustive, _) => vec![preempted(2, with(4, 1)), with(3, 1)],
+        (Mode::Random | Mode::Pct, _) => plans(mode, profile, 4),
+        (Mode::Sections | Mode::Accesses | Mode::Threads, _) => Vec::new(),
+    }
+}
+
+pub(crate) struct DrivenOn<B> {
+    drivers: usize,
+    backend: PhantomData<fn() -> B>,
+}
 
 /// An operation. Times are in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,9 +119,10 @@ pub(crate) enum Op {
     Fire,
 }
 
-/// A clock that is moved by hand, on which the driver sleeps. Its bits are its time.
-struct Hand<B: BlockingBackend>(Arc<StateLock<Deadline, B>>);
+/// A clock that is moved by hand, on which the drivers sleep. Its bits are its time.
+struct Hand<B: BlockingBackend>(Arc<StateLock<[Deadline; 2], B>>);
 
+/// Of a driver.
 struct Deadline {
     /// When the driver is woken.
     at: u64,
@@ -84,30 +147,33 @@ impl<B: BlockingBackend> Clock for Hand<B> {
 
 impl<B: BlockingBackend> Hand<B> {
     fn new() -> Self {
-        let deadline = Deadline {
+        let deadlines = std::array::from_fn(|_| Deadline {
             at: u64::MAX,
             sleeper: WakerSlot::new(),
-        };
-        Self(Arc::new(StateLock::new_in(Bits::EMPTY, deadline)))
+        });
+        Self(Arc::new(StateLock::new_in(Bits::EMPTY, deadlines)))
     }
 
     fn advance(&self, by: usize) {
         self.0.with(|section| {
             *section.bits = Bits::new(section.bits.get() + by);
-            if section.state.at <= shown(*section.bits) {
-                section.wakes.wake(&mut section.state.sleeper);
+            for deadline in section.state {
+                if deadline.at <= shown(*section.bits) {
+                    section.wakes.wake(&mut deadline.sleeper);
+                }
             }
         });
     }
 
-    /// Returns ready when the clock shows this time.
-    fn poll_reached(&self, time: u64, cx: &mut Context<'_>) -> Poll<()> {
+    /// Returns ready to a driver when the clock shows this time.
+    fn poll_reached(&self, driver: usize, time: u64, cx: &mut Context<'_>) -> Poll<()> {
         self.0.poll(cx, false, |section, registration| {
             if time <= shown(*section.bits) {
                 return Ok(());
             }
-            section.state.at = time;
-            Err(registration.register(&mut section.state.sleeper))
+            let deadline = &mut section.state[driver];
+            deadline.at = time;
+            Err(registration.register(&mut deadline.sleeper))
         })
     }
 }
@@ -128,7 +194,7 @@ impl<B: BlockingBackend> Subject for DrivenOn<B> {
         DrivenSpec
     }
 
-    /// Returns one role that drives, one that moves the clock, and others that sleep.
+    /// Returns the roles that drive, one that moves the clock, and others that sleep.
     fn roles(&self, participants: usize) -> Vec<Role<Op>> {
         let role = |name, symmetry, ops| Role {
             name,
@@ -155,8 +221,10 @@ impl<B: BlockingBackend> Subject for DrivenOn<B> {
                 Operation::immediate("fire", Op::Fire),
             ],
         );
-        let mut roles = vec![sleeper; participants.max(3) - 2];
-        roles.extend([driver, clock]);
+        let others = 1 + self.drivers;
+        let mut roles = vec![sleeper; participants.max(others + 1) - others];
+        roles.extend(vec![driver; self.drivers]);
+        roles.push(clock);
         roles
     }
 
@@ -190,10 +258,12 @@ impl<B: BlockingBackend> Subject for DrivenOn<B> {
             }
             Op::Drive => {
                 let driver = timers.driver();
+                // The participants that drive are neighbours.
+                let place = call.participant % 2;
                 return Started::future(poll_fn(move |cx| {
                     loop {
                         let until = driver.turn(cx).map_or(u64::MAX, tick);
-                        if hand.poll_reached(until, cx).is_pending() {
+                        if hand.poll_reached(place, until, cx).is_pending() {
                             return Poll::Pending;
                         }
                     }
@@ -215,8 +285,8 @@ pub(crate) struct State {
     now: u64,
     /// The time at which the timers fired last.
     fired: u64,
-    /// Whether a participant drives.
-    driven: bool,
+    /// The participants that drive.
+    drivers: Vec<usize>,
 }
 
 impl Spec for DrivenSpec {
@@ -232,19 +302,19 @@ impl Spec for DrivenSpec {
         *op == Op::Drive
     }
 
-    fn begin(&self, state: &State, _: Call<'_, Op>) -> Vec<State> {
-        vec![State {
-            driven: true,
-            ..state.clone()
-        }]
+    fn begin(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
+        let mut next = state.clone();
+        next.drivers.push(call.participant);
+        vec![next]
     }
 
     fn cancel(&self, state: &State, call: Call<'_, Op>) -> Vec<State> {
         match call.op {
-            Op::Drive => vec![State {
-                driven: false,
-                ..state.clone()
-            }],
+            Op::Drive => {
+                let mut next = state.clone();
+                next.drivers.retain(|&driver| driver != call.participant);
+                vec![next]
+            }
             Op::SleepUntil(_) | Op::Reset(..) => vec![state.clone()],
             Op::Advance(_) | Op::Fire => self.effects(state, call),
         }
@@ -255,9 +325,9 @@ impl Spec for DrivenSpec {
     fn is_due(&self, state: &State, call: Call<'_, Op>) -> bool {
         match *call.op {
             Op::SleepUntil(deadline) | Op::Reset(_, deadline) => {
-                let seen = match state.driven {
-                    true => state.now,
-                    false => state.fired,
+                let seen = match state.drivers.is_empty() {
+                    true => state.fired,
+                    false => state.now,
                 };
                 deadline <= seen
             }

@@ -4,8 +4,8 @@
 //! wheel are also counted, so that an entry that is left behind is found.
 //!
 //! Deadlines are on the three lowest levels of the wheel. Those above are left to
-//! `primitives/tests/time_wheel.rs`, which compares the wheel with a plain list. A second
-//! driver is left to `primitives/tests/time_drivers.rs`.
+//! `primitives/tests/time_wheel.rs`, which compares the wheel with a plain list. Drivers
+//! are in `driven`.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
