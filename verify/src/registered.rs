@@ -30,7 +30,7 @@ macro_rules! registered {
             once_cell + specimens,
             lazy + specimens,
             once_map + specimens,
-            pool,
+            pool + specimens,
             sleep + specimens,
             driven,
             timeout + specimens,

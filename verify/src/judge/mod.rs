@@ -128,18 +128,20 @@ pub(crate) fn judge<S: Spec>(
     let (participant, index) = enabled;
     let operation = &history[participant][index];
     let name = &operation.name;
-    let (class, why) = if cancelled(history) {
+    // A wake of a superseded waker has been observed, so it comes before what is only
+    // concluded from the program.
+    let (class, why) = if operation.record.stale_wake {
+        (
+            Class::StaleWaker,
+            "only a waker that a later poll had replaced was called",
+        )
+    } else if cancelled(history) {
         (
             Class::CancellationRace,
             "its wake-up went to a future that was dropped",
         )
     } else if unwound(history) {
         (Class::Panic, "the panic of a waker prevented its wake-up")
-    } else if operation.record.stale_wake {
-        (
-            Class::StaleWaker,
-            "only a waker that a later poll had replaced was called",
-        )
     } else {
         (
             Class::LostWakeUp,

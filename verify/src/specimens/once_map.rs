@@ -24,7 +24,15 @@ use crate::subjects::once_map::{self as real, KeyedSpec, Op, Ret};
 
 /// Returns the specimens of this file.
 pub(crate) fn entries() -> Vec<SpecimenEntry> {
-    SpecimenEntry::all_of("once-map", 3, MAPS, |fault| Specimen { keeps: true, fault })
+    let mut all =
+        SpecimenEntry::all_of("once-map", 3, MAPS, |fault| Specimen { keeps: true, fault });
+    all.extend(SpecimenEntry::all_of("singleflight", 3, GROUPS, |fault| {
+        Specimen {
+            keeps: false,
+            fault,
+        }
+    }));
+    all
 }
 
 /// What is wrong with it.
@@ -42,6 +50,8 @@ pub(crate) enum Fault {
     /// A lookup and the insertion after it are two sections, and the second does not look
     /// again.
     InsertedTwice,
+    /// A value that is not to be kept stays in the table until the call has left.
+    ValueKept,
 }
 
 /// Each with its name and the class in which it must be caught. It is `None` for a
@@ -68,6 +78,22 @@ const MAPS: [(&str, Fault, Option<Class>); 5] = [
         Fault::InsertedTwice,
         Some(Class::WrongResult),
     ),
+];
+
+/// The same of a group, which keeps no value.
+const GROUPS: [(&str, Fault, Option<Class>); 4] = [
+    ("plain", Fault::None, None),
+    (
+        "takeover-lost",
+        Fault::TakeoverLost,
+        Some(Class::CancellationRace),
+    ),
+    (
+        "key-left-behind",
+        Fault::KeyLeftBehind,
+        Some(Class::WrongResult),
+    ),
+    ("value-kept", Fault::ValueKept, Some(Class::WrongResult)),
 ];
 
 /// The specimen over every backend.
@@ -138,7 +164,7 @@ impl<B: BlockingBackend> Map<B> {
             *calls -= 1;
             *kept |= has_value && self.specimen.keeps;
             let goes = match self.specimen.fault {
-                Fault::KeyLeftBehind => false,
+                Fault::KeyLeftBehind | Fault::ValueKept => false,
                 Fault::RemovedUnderWaiters => failed || (*calls == 0 && !*kept),
                 _ => (*calls == 0 && !*kept) || (has_value && !self.specimen.keeps),
             };
@@ -196,7 +222,7 @@ impl<B: BlockingBackend> Map<B> {
             Work::default().await;
             keeps.0 = None;
             let value = value.map(Arc::new).ok_or(());
-            if value.is_ok() && !self.specimen.keeps {
+            if value.is_ok() && !self.specimen.keeps && !self.is(Fault::ValueKept) {
                 drop(self.entry.with(|section| match section.state {
                     Some((listed, ..)) if Arc::ptr_eq(listed, &cell) => section.state.take(),
                     _ => None,
