@@ -201,8 +201,13 @@ fn why_it_waits_is_told_apart() {
     );
     let cancelled = vec![take(Outcome::Cancelled, 2, 3)];
     assert_eq!(
-        class(&[open(), vec![stale], cancelled]),
+        class(&[open(), vec![waits.clone()], cancelled.clone()]),
         Err(Class::CancellationRace)
+    );
+    // The stale wake has been observed, so it comes first.
+    assert_eq!(
+        class(&[open(), vec![stale], cancelled]),
+        Err(Class::StaleWaker)
     );
     // A future that was never polled has taken part in nothing.
     let mut unpolled = take(Outcome::Cancelled, 2, 3);
