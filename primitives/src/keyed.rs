@@ -24,6 +24,10 @@
 //!    was given up leaves nothing behind.
 //! 2. Two entries of the table have keys that are not equal, and a call computes only on
 //!    an entry that was in the table when it joined.
+//! 3. The table alone tells whether a key has a value: its entry is there, and is marked as
+//!    kept. The mark follows the value and precedes the return of each call that has it.
+//!    The once slot of an entry that was removed may be set later, so what it holds is no
+//!    sign that the key has a value.
 //!
 //! The table is not sharded: a section is a search among hashes, and computations run
 //! outside of it.
@@ -102,25 +106,44 @@ impl<E> Bucket<E> {
     }
 }
 
+/// An entry, as a lookup has found it.
+struct Found<E> {
+    entry: Arc<E>,
+    /// Whether its key had a value then.
+    kept: bool,
+}
+
+impl<E> Found<E> {
+    fn of(listed: &Listed<E>) -> Self {
+        Self {
+            entry: listed.entry.clone(),
+            kept: listed.kept,
+        }
+    }
+}
+
 /// The entries of one hash, as a lookup has found them.
 struct Candidates<E> {
-    first: Option<Arc<E>>,
-    rest: Vec<Arc<E>>,
+    first: Option<Found<E>>,
+    rest: Vec<Found<E>>,
 }
 
 impl<E> Candidates<E> {
     fn of(bucket: Option<&Bucket<E>>) -> Self {
         Self {
-            first: bucket.map(|bucket| bucket.first.entry.clone()),
+            first: bucket.map(|bucket| Found::of(&bucket.first)),
             rest: bucket.map_or_else(Vec::new, |bucket| {
-                let rest = bucket.rest.iter();
-                rest.map(|listed| listed.entry.clone()).collect()
+                bucket.rest.iter().map(Found::of).collect()
             }),
         }
     }
 
-    fn iter(&self) -> impl Iterator<Item = &Arc<E>> {
+    fn iter(&self) -> impl Iterator<Item = &Found<E>> {
         self.first.iter().chain(&self.rest)
+    }
+
+    fn into_iter(self) -> impl Iterator<Item = Found<E>> {
+        self.first.into_iter().chain(self.rest)
     }
 
     /// Returns `true` if these are all entries of the bucket.
@@ -129,7 +152,7 @@ impl<E> Candidates<E> {
             None => self.first.is_none(),
             Some(bucket) => self
                 .iter()
-                .map(Arc::as_ptr)
+                .map(|found| Arc::as_ptr(&found.entry))
                 .eq(bucket.iter().map(|listed| Arc::as_ptr(&listed.entry))),
         }
     }
@@ -206,21 +229,6 @@ impl<K, V, S, B: Backend> Keyed<K, V, S, B> {
             .look(|table| Candidates::of(table.buckets.get(&hash)))
     }
 
-    /// Returns `true` if an entry is still in the table.
-    ///
-    /// A lookup compares keys outside of the lock, so an entry may have been removed since
-    /// it was found. If it was removed before its value was set, the value is not that of
-    /// the key. So a value is used only if the entry is there after the value was seen.
-    fn lists(&self, entry: &Shared<K, V, B>) -> bool {
-        self.table.look(|table| {
-            let bucket = table.buckets.get(&entry.hash);
-            bucket.is_some_and(|bucket| {
-                let mut all = bucket.iter();
-                all.any(|listed| Arc::ptr_eq(&listed.entry, entry))
-            })
-        })
-    }
-
     /// Joins an entry, if it is still in the table.
     fn join(&self, entry: &Shared<K, V, B>) -> bool {
         self.table.unlisted(|_, table| {
@@ -280,13 +288,13 @@ impl<K, V, S, B: Backend> Keyed<K, V, S, B> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher, B: Backend> Keyed<K, V, S, B> {
-    fn find<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<Shared<K, V, B>>
+    fn find<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<Found<Entry<K, V, B>>>
     where
         K: Borrow<Q>,
     {
         let candidates = self.candidates(self.hasher.hash_one(key));
-        let found = candidates.iter().find(|entry| entry.key.borrow() == key);
-        found.cloned()
+        let mut candidates = candidates.into_iter();
+        candidates.find(|found| found.entry.key.borrow() == key)
     }
 
     /// Returns a clone of the value of a key, if there is one.
@@ -295,25 +303,24 @@ impl<K: Hash + Eq, V, S: BuildHasher, B: Backend> Keyed<K, V, S, B> {
         K: Borrow<Q>,
         V: Clone,
     {
-        let entry = self.find(key)?;
-        let value = entry.slot.get().cloned();
-        let current = value.is_some() && self.lists(&entry);
-        drop(entry);
-        value.filter(|_| current)
+        let found = self.find(key)?;
+        found.kept.then(|| cloned(found.entry))
     }
 
-    /// Removes the entry of a key, and returns it if there was one. Calls that have joined
-    /// it go on with it.
-    pub(crate) fn remove<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<Shared<K, V, B>>
+    /// Removes the entry of a key. Returns `None` if there is none, and otherwise the entry
+    /// if the key had a value when it was removed. Calls that have joined the entry go on
+    /// with it.
+    pub(crate) fn remove<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<Option<Shared<K, V, B>>>
     where
         K: Borrow<Q>,
     {
-        let entry = self.find(key)?;
-        self.unlist(&entry).map(|listed| listed.entry)
+        let found = self.find(key)?;
+        let listed = self.unlist(&found.entry)?;
+        Some(listed.kept.then_some(listed.entry))
     }
 
-    /// Finds the entry of a key, or adds one, and joins it. If it has a value already, it
-    /// is not joined.
+    /// Finds the entry of a key, or adds one, and joins it. If the key has a value already,
+    /// the entry is not joined.
     fn enter(&self, key: K) -> Entered<'_, K, V, S, B> {
         let hash = self.hasher.hash_one(&key);
         let mut key = Some(key);
@@ -324,13 +331,13 @@ impl<K: Hash + Eq, V, S: BuildHasher, B: Backend> Keyed<K, V, S, B> {
                 Some(entry) => &entry.key,
                 None => key.as_ref().expect("the key is here, or in the entry"),
             };
-            if let Some(found) = candidates.iter().find(|entry| entry.key == *wanted) {
-                if found.slot.is_initialized() {
-                    if self.lists(found) {
-                        return Entered::Value(found.clone());
-                    }
-                } else if self.join(found) {
-                    return Entered::Member(self.member(found));
+            if let Some(found) = candidates.iter().find(|found| found.entry.key == *wanted) {
+                let Found { entry, kept } = found;
+                if *kept {
+                    return Entered::Value(entry.clone());
+                }
+                if self.join(entry) {
+                    return Entered::Member(self.member(entry));
                 }
                 continue;
             }
@@ -385,8 +392,12 @@ impl<K, V, S, B: Backend> Drop for Member<'_, K, V, S, B> {
 }
 
 /// Returns a clone of the value of an entry that has one.
-fn cloned<K, V: Clone, B: Backend>(entry: Shared<K, V, B>) -> V {
-    value_of(entry).expect("the value is set")
+pub(crate) fn cloned<K, V: Clone, B: Backend>(entry: Shared<K, V, B>) -> V {
+    let value = entry.slot.get().cloned();
+    // If this is the last reference, the entry is dropped here and not at the return. If
+    // its destructor panicked there, the value being returned would leak.
+    drop(entry);
+    value.expect("the value is set")
 }
 
 /// What [`Compute`] and [`TryCompute`] have in common.
@@ -456,15 +467,6 @@ where
             Made::Output(output, permit) => Ended::Output(output, permit, member),
         })
     }
-}
-
-/// Returns a clone of the value of an entry, if it has one.
-pub(crate) fn value_of<K, V: Clone, B: Backend>(entry: Shared<K, V, B>) -> Option<V> {
-    let value = entry.slot.get().cloned();
-    // If this is the last reference, the entry is dropped here and not at the return. If
-    // its destructor panicked there, the value being returned would leak.
-    drop(entry);
-    value
 }
 
 /// The key and the function are never pinned here. The function is called, and the future

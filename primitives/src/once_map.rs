@@ -30,7 +30,7 @@ use core::hash::{BuildHasher, Hash};
 
 use crate::backend::{Backend, DefaultBackend};
 pub use crate::keyed::{Compute, DefaultHashBuilder, TryCompute};
-use crate::keyed::{Keyed, value_of};
+use crate::keyed::{Keyed, cloned};
 
 /// A map whose values are each computed once. See the [module](self).
 ///
@@ -170,7 +170,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, B: Backend> OnceMap<K, V, S, B> {
         Q: Hash + Eq + ?Sized,
         V: Clone,
     {
-        self.keyed.remove(key).and_then(value_of)
+        self.keyed.remove(key).flatten().map(cloned)
     }
 
     /// Returns the value of `key`, computing it by `f` if it has none. If another call

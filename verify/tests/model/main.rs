@@ -23,6 +23,7 @@ mod channels;
 mod condition;
 mod features;
 mod increment;
+mod keyed;
 mod pool;
 mod refused;
 mod reports;
