@@ -14,7 +14,7 @@ use reveille::protocol::{Bits, StateLock};
 use crate::run::entry::SpecimenEntry;
 use crate::specimens::support::asymmetric;
 use crate::subject::role::Role;
-use crate::subject::spec::Call;
+use crate::subject::spec::{Call, ValueId};
 use crate::subject::step::Step;
 use crate::subject::value::Value;
 use crate::subject::verdict::Class;
@@ -50,13 +50,19 @@ pub(crate) enum Fault {
     /// A lookup and the insertion after it are two sections, and the second does not look
     /// again.
     InsertedTwice,
-    /// A value that is not to be kept stays in the table until the call has left.
+    /// A lookup finds the entry in one section, and reads the value in another. The entry
+    /// can be removed in between, and its value set after that.
+    StaleLookup,
+    /// A group keeps its values.
     ValueKept,
+    /// The key of a group leaves with the call that has computed, after the value is set. A
+    /// call that begins after another has returned the value gets the same one.
+    ForgottenLast,
 }
 
 /// Each with its name and the class in which it must be caught. It is `None` for a
 /// specimen that must pass.
-const MAPS: [(&str, Fault, Option<Class>); 5] = [
+const MAPS: [(&str, Fault, Option<Class>); 6] = [
     ("plain", Fault::None, None),
     (
         "takeover-lost",
@@ -78,10 +84,11 @@ const MAPS: [(&str, Fault, Option<Class>); 5] = [
         Fault::InsertedTwice,
         Some(Class::WrongResult),
     ),
+    ("stale-lookup", Fault::StaleLookup, Some(Class::WrongResult)),
 ];
 
-/// The same of a group, which keeps no value.
-const GROUPS: [(&str, Fault, Option<Class>); 4] = [
+/// As for [`MAPS`].
+const GROUPS: [(&str, Fault, Option<Class>); 5] = [
     ("plain", Fault::None, None),
     (
         "takeover-lost",
@@ -94,6 +101,11 @@ const GROUPS: [(&str, Fault, Option<Class>); 4] = [
         Some(Class::WrongResult),
     ),
     ("value-kept", Fault::ValueKept, Some(Class::WrongResult)),
+    (
+        "forgotten-last",
+        Fault::ForgottenLast,
+        Some(Class::WrongResult),
+    ),
 ];
 
 /// The specimen over every backend.
@@ -154,7 +166,14 @@ impl<B: BlockingBackend> Map<B> {
         joined
     }
 
-    fn leave(&self, cell: &Cell<B>, has_value: bool, failed: bool) {
+    fn leave(&self, joined: &Joined<'_, B>) {
+        let &Joined {
+            ref cell,
+            has_value,
+            failed,
+            computed,
+            ..
+        } = joined;
         let removed = self.entry.with(|section| {
             let entry = section.state;
             let (listed, calls, kept) = entry.as_mut()?;
@@ -162,10 +181,12 @@ impl<B: BlockingBackend> Map<B> {
                 return None;
             }
             *calls -= 1;
-            *kept |= has_value && self.specimen.keeps;
+            *kept |= has_value && (self.specimen.keeps || self.is(Fault::ValueKept));
             let goes = match self.specimen.fault {
-                Fault::KeyLeftBehind | Fault::ValueKept => false,
+                Fault::KeyLeftBehind => false,
                 Fault::RemovedUnderWaiters => failed || (*calls == 0 && !*kept),
+                Fault::ForgottenLast => *calls == 0 || computed,
+                Fault::ValueKept => *calls == 0 && !*kept,
                 _ => (*calls == 0 && !*kept) || (has_value && !self.specimen.keeps),
             };
             if goes { entry.take() } else { None }
@@ -173,9 +194,31 @@ impl<B: BlockingBackend> Map<B> {
         drop(removed);
     }
 
-    fn remove(&self) -> Option<(Cell<B>, usize, bool)> {
-        self.entry.with(|section| section.state.take())
+    /// Removes the entry, and returns the value that it has then.
+    fn remove(&self) -> Ret {
+        let entry = self.entry.with(|section| section.state.take());
+        match self.specimen.keeps {
+            true => Ret::Value(entry.and_then(value_of)),
+            false => Ret::Was(entry.is_some()),
+        }
     }
+
+    fn get(&self) -> Ret {
+        let entry = self.entry.with(|section| section.state.clone());
+        Ret::Value(match self.specimen.fault {
+            Fault::StaleLookup => entry.and_then(|(cell, ..)| id_of(&cell)),
+            _ => entry.and_then(value_of),
+        })
+    }
+}
+
+/// Returns the value of an entry that is marked as having one.
+fn value_of<B: BlockingBackend>((cell, _, kept): (Cell<B>, usize, bool)) -> Option<ValueId> {
+    if kept { id_of(&cell) } else { None }
+}
+
+fn id_of<B: BlockingBackend>(cell: &Cell<B>) -> Option<ValueId> {
+    cell.get().map(|value| value.id())
 }
 
 /// A call that has joined. If it is dropped, it leaves.
@@ -184,11 +227,12 @@ struct Joined<'a, B: BlockingBackend> {
     cell: Cell<B>,
     has_value: bool,
     failed: bool,
+    computed: bool,
 }
 
 impl<B: BlockingBackend> Drop for Joined<'_, B> {
     fn drop(&mut self) {
-        self.map.leave(&self.cell, self.has_value, self.failed);
+        self.map.leave(self);
     }
 }
 
@@ -215,14 +259,21 @@ impl<B: BlockingBackend> Map<B> {
             cell: cell.clone(),
             has_value: false,
             failed: false,
+            computed: false,
         };
         let lost = self.is(Fault::TakeoverLost).then(|| cell.clone());
         let made = cell.get_or_try_init(|| async {
             let mut keeps = Keeps(lost);
             Work::default().await;
             keeps.0 = None;
+            joined.computed = true;
             let value = value.map(Arc::new).ok_or(());
-            if value.is_ok() && !self.specimen.keeps && !self.is(Fault::ValueKept) {
+            // From here on it has the value, also if a waker panics when that is set.
+            joined.has_value = value.is_ok();
+            let forgets = !self.specimen.keeps
+                && !self.is(Fault::ValueKept)
+                && !self.is(Fault::ForgottenLast);
+            if value.is_ok() && forgets {
                 drop(self.entry.with(|section| match section.state {
                     Some((listed, ..)) if Arc::ptr_eq(listed, &cell) => section.state.take(),
                     _ => None,
@@ -256,27 +307,33 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
     }
 
     /// Returns two roles: the first computes in every polling mode, or fails; the second
-    /// computes or looks, up to twice.
+    /// computes or looks, up to twice. A map has a third, which removes.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
         let role = || real::role(self.specimen.keeps, false);
-        vec![
+        let mut roles = vec![
             asymmetric(role(), 0, |op| {
                 matches!(op, Op::Compute | Op::FailToCompute)
             }),
-            asymmetric(role(), 1, |op| matches!(op, Op::Compute | Op::Len)),
-        ]
+            asymmetric(role(), 1, |op| {
+                matches!(op, Op::Compute | Op::Len | Op::Get)
+            }),
+        ];
+        if self.specimen.keeps {
+            roles.push(asymmetric(role(), 2, |op| *op == Op::Remove));
+        }
+        roles
     }
 
     fn follows(&self, role: &Role<Op>, before: &[Step], _: Step) -> bool {
         before.len() < if role.symmetry == 1 { 2 } else { 1 }
     }
 
-    fn actors(&self, _: usize) -> Vec<Arc<Map<B>>> {
+    fn actors(&self, participants: usize) -> Vec<Arc<Map<B>>> {
         let map = Arc::new(Map {
             specimen: self.specimen,
             entry: StateLock::new_in(Bits::EMPTY, None),
         });
-        vec![map; 2]
+        vec![map; participants]
     }
 
     fn start<'a>(
@@ -290,11 +347,8 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
                 return Started::future(map.compute(Some(value())));
             }
             Op::FailToCompute => return Started::future(map.compute(None)),
-            Op::Remove => Ret::Was(map.remove().is_some()),
-            Op::Get => Ret::Value(map.entry.with(|section| {
-                let cell = section.state.as_ref()?.0.clone();
-                cell.get().map(|value| value.id())
-            })),
+            Op::Remove => map.remove(),
+            Op::Get => map.get(),
             Op::Len => Ret::Count(
                 map.entry
                     .with(|section| usize::from(section.state.is_some())),

@@ -43,6 +43,10 @@ pub(crate) enum Fault {
     FailedCreationKeepsPlace,
     /// An object that the check refuses keeps its place.
     RefusedKeepsPlace,
+    /// An object whose check panics keeps its place.
+    BrokenKeepsPlace,
+    /// An object that comes back is put into the pool, and no call is told.
+    NotHandedOn,
     /// An object that comes back goes to the call that has waited least.
     LatestFirst,
     /// P5: a call that is polled again keeps the old waker.
@@ -57,7 +61,7 @@ pub(crate) enum Fault {
 
 /// Each with its name and the class in which it must be caught. It is `None` for a
 /// specimen that must pass.
-const ALL: [(&str, Fault, Option<Class>); 11] = [
+const ALL: [(&str, Fault, Option<Class>); 13] = [
     ("plain", Fault::None, None),
     (
         "grant-kept",
@@ -84,6 +88,12 @@ const ALL: [(&str, Fault, Option<Class>); 11] = [
         Fault::RefusedKeepsPlace,
         Some(Class::LostWakeUp),
     ),
+    (
+        "broken-keeps-place",
+        Fault::BrokenKeepsPlace,
+        Some(Class::LostWakeUp),
+    ),
+    ("not-handed-on", Fault::NotHandedOn, Some(Class::LostWakeUp)),
     ("latest-first", Fault::LatestFirst, Some(Class::WrongResult)),
     (
         "first-waker-kept",
@@ -172,6 +182,7 @@ impl State {
         let mut queued = self.waiters.iter_mut().filter(|one| one.grant.is_none());
         let waiter = match fault {
             Fault::LatestFirst => queued.next_back(),
+            Fault::NotHandedOn if matches!(grant, Grant::Object(_)) => None,
             _ => queued.next(),
         };
         match (grant, waiter) {
@@ -385,11 +396,14 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
     /// second gets or closes; the third gets, so that two can wait for one object, or looks.
     fn roles(&self, _: usize) -> Vec<Role<Op>> {
         vec![
-            asymmetric(real::role(), 0, |op| {
-                matches!(op, Op::Get | Op::FailToGet | Op::Put | Op::Spoil)
+            asymmetric(real::role(true), 0, |op| {
+                matches!(
+                    op,
+                    Op::Get | Op::FailToGet | Op::Put | Op::Spoil | Op::Break
+                )
             }),
-            asymmetric(real::role(), 1, |op| matches!(op, Op::Get | Op::Close)),
-            asymmetric(real::role(), 2, |op| matches!(op, Op::Get | Op::Size)),
+            asymmetric(real::role(true), 1, |op| matches!(op, Op::Get | Op::Close)),
+            asymmetric(real::role(true), 2, |op| matches!(op, Op::Get | Op::Size)),
         ]
     }
 
@@ -430,14 +444,18 @@ impl<B: BlockingBackend> Subject for SpecimenOn<B> {
                     }
                 });
             }
-            Op::Put | Op::Spoil => {
+            Op::Put | Op::Spoil | Op::Break => {
                 let object = held.pop();
                 let id = object.as_ref().map(Value::id);
                 match object {
                     Some(object) if *call.op == Op::Put => pool.give(Grant::Object(object)),
                     Some(refused) => {
                         drop(refused);
-                        if self.fault != Fault::RefusedKeepsPlace {
+                        let keeps = match call.op {
+                            Op::Break => Fault::BrokenKeepsPlace,
+                            _ => Fault::RefusedKeepsPlace,
+                        };
+                        if self.fault != keeps {
                             pool.give(Grant::Place);
                         }
                     }

@@ -1,8 +1,10 @@
 //! `reveille::Pool` for one object, with every public operation.
 //!
-//! An object is a value, with a mark that makes the check refuse it when it comes back.
+//! An object is a value, with a mark that makes the check refuse it when it comes back, or
+//! panic.
 
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use reveille::backend::BlockingBackend;
@@ -23,12 +25,20 @@ use crate::subjects::plans::{queueing, sparingly};
 
 /// Returns the subjects of this file.
 pub(crate) fn entries() -> Vec<SubjectEntry> {
-    vec![SubjectEntry::new(
-        "pool",
-        "reveille::Pool for one object: create, check, hand on, and close",
-        Pools,
-        SURFACE,
-    )]
+    vec![
+        SubjectEntry::new(
+            "pool",
+            "reveille::Pool for one object: create, check, hand on, and close",
+            Pools { breaks: false },
+            SURFACE,
+        ),
+        SubjectEntry::new(
+            "pool-broken",
+            "reveille::Pool for one object, whose check may panic",
+            Pools { breaks: true },
+            Surface::As("pool"),
+        ),
+    ]
 }
 
 /// The public operations, and those that no program performs.
@@ -47,13 +57,21 @@ const SURFACE: Surface = Surface::Sources(&[Source {
 }]);
 
 /// `Pool` over every backend.
-pub(crate) struct Pools;
+#[derive(Clone, Copy)]
+pub(crate) struct Pools {
+    /// Whether a check may panic. Then no waker does: two panics at once abort the process,
+    /// as for any guard that is dropped while a panic unwinds.
+    breaks: bool,
+}
 
 impl GenericSubject for Pools {
     type On<B: BlockingBackend> = PoolOn<B>;
 
     fn on<B: BlockingBackend>(&self) -> Self::On<B> {
-        PoolOn(PhantomData)
+        PoolOn {
+            breaks: self.breaks,
+            backend: PhantomData,
+        }
     }
 
     fn plans(&self, mode: Mode, profile: Profile) -> Vec<Plan> {
@@ -61,11 +79,23 @@ impl GenericSubject for Pools {
         if let (Mode::Sections, Profile::Quick) = (mode, profile) {
             plans.truncate(1);
         }
+        if self.breaks {
+            if matches!(mode, Mode::Sections | Mode::Accesses) {
+                return Vec::new();
+            }
+            plans.truncate(1);
+            for plan in &mut plans {
+                plan.bound.panics = false;
+            }
+        }
         plans
     }
 }
 
-pub(crate) struct PoolOn<B>(PhantomData<fn() -> B>);
+pub(crate) struct PoolOn<B> {
+    breaks: bool,
+    backend: PhantomData<fn() -> B>,
+}
 
 /// An operation. A creation is polled twice before it has its object, so it can be
 /// dropped halfway.
@@ -79,6 +109,8 @@ pub(crate) enum Op {
     Put,
     /// Gives it back so that the check refuses it.
     Spoil,
+    /// Gives it back so that the check panics.
+    Break,
     Detach,
     Close,
     IsClosed,
@@ -106,8 +138,8 @@ pub(crate) enum Ret {
 }
 
 /// Returns the role of every participant. The specimens have the same one.
-pub(crate) fn role() -> Role<Op> {
-    Role {
+pub(crate) fn role(breaks: bool) -> Role<Op> {
+    let mut role = Role {
         name: "task",
         symmetry: 0,
         ops: vec![
@@ -124,16 +156,64 @@ pub(crate) fn role() -> Role<Op> {
             Operation::immediate("waiting", Op::Waiting),
             Operation::immediate("granted", Op::Granted),
         ],
+    };
+    if breaks {
+        role.ops.push(Operation::immediate("break", Op::Break));
     }
+    role
 }
 
 /// The largest number of objects.
 const MAX_SIZE: usize = 1;
 
 /// An object.
-pub(crate) struct Object {
+struct Object {
     value: Value,
-    spoilt: bool,
+    condition: Condition,
+}
+
+impl Object {
+    fn new(value: Value) -> Self {
+        Self {
+            value,
+            condition: Condition::Sound,
+        }
+    }
+
+    fn id(&self) -> ValueId {
+        self.value.id()
+    }
+}
+
+/// What the check of an object does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Condition {
+    /// It keeps the object.
+    Sound,
+    /// It refuses the object.
+    Spoilt,
+    /// It panics.
+    Broken,
+}
+
+impl Condition {
+    /// Returns the condition in which an operation gives an object back.
+    const fn after(op: Op) -> Self {
+        match op {
+            Op::Spoil => Self::Spoilt,
+            Op::Break => Self::Broken,
+            _ => Self::Sound,
+        }
+    }
+}
+
+/// Checks an object that comes back.
+fn check(object: &mut Object) -> bool {
+    if object.condition == Condition::Broken {
+        // It writes no message.
+        resume_unwind(Box::new("the check panics"));
+    }
+    object.condition == Condition::Sound
 }
 
 type Check = fn(&mut Object) -> bool;
@@ -156,12 +236,11 @@ impl<B: BlockingBackend> Subject for PoolOn<B> {
     }
 
     fn roles(&self, participants: usize) -> Vec<Role<Op>> {
-        vec![role(); participants]
+        vec![role(self.breaks); participants]
     }
 
     fn actors(&self, participants: usize) -> Vec<Self::Actor> {
-        let check: Check = |object| !object.spoilt;
-        let pool = Arc::new(Pool::with_check_in(MAX_SIZE, check));
+        let pool = Arc::new(Pool::with_check_in(MAX_SIZE, check as Check));
         let task = |_| Task {
             pool: pool.clone(),
             held: Vec::new(),
@@ -183,15 +262,11 @@ impl<B: BlockingBackend> Subject for PoolOn<B> {
                 return Started::future(async move {
                     let got = pool.get_owned(|| async {
                         Work::default().await;
-                        let value = value.ok_or(())?;
-                        Ok(Object {
-                            value,
-                            spoilt: false,
-                        })
+                        value.map(Object::new).ok_or(())
                     });
                     match got.await {
                         Ok(object) => {
-                            let id = object.value.id();
+                            let id = object.id();
                             held.push(object);
                             Ret::Object(Some(id))
                         }
@@ -202,15 +277,19 @@ impl<B: BlockingBackend> Subject for PoolOn<B> {
             }
             Op::TryGet => {
                 let object = pool.clone().try_get_owned();
-                let id = object.as_ref().map(|object| object.value.id());
+                let id = object.as_ref().map(|object| object.id());
                 held.extend(object);
                 Ret::Object(id)
             }
-            Op::Put | Op::Spoil => {
+            Op::Put | Op::Spoil | Op::Break => {
                 let object = held.pop();
-                let id = object.as_ref().map(|object| object.value.id());
+                let id = object.as_ref().map(|object| object.id());
                 if let Some(mut object) = object {
-                    object.spoilt = *call.op == Op::Spoil;
+                    object.condition = Condition::after(*call.op);
+                    if object.condition == Condition::Broken {
+                        let unwound = catch_unwind(AssertUnwindSafe(|| drop(object)));
+                        assert!(unwound.is_err(), "the panic of the check was swallowed");
+                    }
                 }
                 Ret::Object(id)
             }
@@ -387,7 +466,7 @@ impl Spec for PoolSpec {
                 }
                 Ret::Object(object)
             }
-            Op::Spoil | Op::Detach => {
+            Op::Spoil | Op::Break | Op::Detach => {
                 let object = next.pop(participant_id);
                 if object.is_some() {
                     next.give_place();
