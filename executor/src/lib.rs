@@ -11,6 +11,7 @@
 //! | [`Threads`] | an executor without a scheduler: a thread for each task |
 //! | [`coming_from_tokio`] | the counterpart of each item of `tokio::sync`, `tokio::time` and `tokio::task` |
 //! | [`task`] | handles of spawned tasks, and how tasks fail |
+//! | [`tour`] | async from the kernel up, in programs that assert what they print |
 //!
 //! ```
 //! use reveille::oneshot;
@@ -72,6 +73,8 @@ mod thread_set;
 mod threads;
 #[cfg(feature = "tokio")]
 pub mod tokio;
+#[doc = include_str!("tour.md")]
+pub mod tour {}
 
 pub use self::block_on::{block_on, block_on_in};
 pub use self::executor::Executor;
