@@ -52,6 +52,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
+use crate::backend::watch::refused;
 use crate::backend::{Backend, BlockingBackend, DefaultBackend};
 use crate::protocol::{Bits, CallerLocation, Section, StateLock, Waiter, Waiters, block_on};
 
@@ -834,7 +835,7 @@ impl<T: Clone, B: Backend> Receiver<T, B> {
                 .with(|section| section.state.advance(position))
         });
         match received.map(Received::value) {
-            None => Err(TryRecvError::Empty),
+            None => Err(refused::<B, _>(TryRecvError::Empty)),
             Some(Ok(value)) => Ok(value),
             Some(Err(RecvError::Closed)) => Err(TryRecvError::Closed),
             Some(Err(RecvError::Lagged(missed))) => Err(TryRecvError::Lagged(missed)),

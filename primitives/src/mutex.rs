@@ -53,6 +53,7 @@
 use alloc::sync::Arc;
 use core::fmt;
 
+use crate::backend::watch::refused;
 use crate::backend::{Backend, BlockingBackend, DefaultBackend};
 use crate::guards::{exclusive_guard, guard_future};
 #[cfg(feature = "locations")]
@@ -301,7 +302,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     pub fn try_lock(&self) -> Result<MutexGuard<'_, T, B>, TryLockError> {
         match Guard::try_acquire(self) {
             Some(guard) => Ok(MutexGuard { guard }),
-            None => Err(TryLockError(())),
+            None => Err(refused::<B, _>(TryLockError(()))),
         }
     }
 
@@ -327,7 +328,7 @@ impl<T: ?Sized, B: Backend> Mutex<T, B> {
     pub fn try_lock_owned(self: Arc<Self>) -> Result<OwnedMutexGuard<T, B>, TryLockError> {
         match Guard::try_acquire(self) {
             Some(guard) => Ok(OwnedMutexGuard { guard }),
-            None => Err(TryLockError(())),
+            None => Err(refused::<B, _>(TryLockError(()))),
         }
     }
 

@@ -521,7 +521,9 @@ impl Wait {
         }
     }
 
-    #[inline]
+    // As in `guards.rs`.
+    #[cfg_attr(feature = "model", inline(always))]
+    #[cfg_attr(not(feature = "model"), inline)]
     fn poll<B: Backend>(&mut self, notify: &Notify<B>, cx: &mut Context<'_>) -> Poll<()> {
         match self.stage {
             Stage::CREATED => match self.try_take_permit(notify) {

@@ -51,6 +51,7 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
+use crate::backend::watch::refused;
 use crate::backend::{Backend, BlockingBackend, DefaultBackend};
 use crate::protocol::block_on;
 use crate::raw::{Boxed, Handoff, InSlot, RawReceiver, RawSender, Storage};
@@ -255,7 +256,7 @@ impl<T, P: Storage> Receiver<T, P> {
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
         match RawReceiver::try_recv(&mut self.receiver) {
             Poll::Ready(value) => value.ok_or(TryRecvError::Closed),
-            Poll::Pending => Err(TryRecvError::Empty),
+            Poll::Pending => Err(refused::<P::Backend, _>(TryRecvError::Empty)),
         }
     }
 

@@ -41,6 +41,7 @@ use core::ops::{Deref, DerefMut};
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
+use crate::backend::watch::refused;
 use crate::backend::{Backend, DefaultBackend};
 use crate::protocol::CallerLocation;
 #[cfg(feature = "locations")]
@@ -379,7 +380,7 @@ impl<T, C: Fn(&mut T) -> bool, B: Backend> Pool<T, C, B> {
     /// assert!(Pool::<u32>::new(1).try_get().is_none());
     /// ```
     pub fn try_get(&self) -> Option<Pooled<&Self, T, C, B>> {
-        let object = Some(self.take_idle()?);
+        let object = Some(self.take_idle().or_else(|| refused::<B, _>(None))?);
         Some(Pooled { pool: self, object })
     }
 
@@ -396,7 +397,7 @@ impl<T, C: Fn(&mut T) -> bool, B: Backend> Pool<T, C, B> {
     /// assert!(pool.clone().try_get_owned().is_none());
     /// ```
     pub fn try_get_owned(self: Arc<Self>) -> Option<Pooled<Arc<Self>, T, C, B>> {
-        let object = Some(self.take_idle()?);
+        let object = Some(self.take_idle().or_else(|| refused::<B, _>(None))?);
         Some(Pooled { pool: self, object })
     }
 

@@ -50,6 +50,7 @@ use alloc::sync::Arc;
 use core::fmt;
 
 use crate::TryLockError;
+use crate::backend::watch::refused;
 use crate::backend::{Backend, BlockingBackend, DefaultBackend};
 use crate::guards::{exclusive_guard, guard_future, shared_guard};
 #[cfg(feature = "locations")]
@@ -316,7 +317,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
             Some(guard) => Ok(RwLockReadGuard {
                 guard: Guard::narrow(guard),
             }),
-            None => Err(TryLockError(())),
+            None => Err(refused::<B, _>(TryLockError(()))),
         }
     }
 
@@ -340,7 +341,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     pub fn try_read_owned(self: Arc<Self>) -> Result<OwnedRwLockReadGuard<T, T, B>, TryLockError> {
         match Guard::try_acquire(self) {
             Some(guard) => Ok(OwnedRwLockReadGuard { guard }),
-            None => Err(TryLockError(())),
+            None => Err(refused::<B, _>(TryLockError(()))),
         }
     }
 
@@ -442,7 +443,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     pub fn try_write(&self) -> Result<RwLockWriteGuard<'_, T, B>, TryLockError> {
         match Guard::try_acquire(self) {
             Some(guard) => Ok(RwLockWriteGuard { guard }),
-            None => Err(TryLockError(())),
+            None => Err(refused::<B, _>(TryLockError(()))),
         }
     }
 
@@ -468,7 +469,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     pub fn try_write_owned(self: Arc<Self>) -> Result<OwnedRwLockWriteGuard<T, B>, TryLockError> {
         match Guard::try_acquire(self) {
             Some(guard) => Ok(OwnedRwLockWriteGuard { guard }),
-            None => Err(TryLockError(())),
+            None => Err(refused::<B, _>(TryLockError(()))),
         }
     }
 
@@ -555,7 +556,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     pub fn try_upgradable_read(&self) -> Result<RwLockUpgradableReadGuard<'_, T, B>, TryLockError> {
         match Guard::try_acquire(self) {
             Some(guard) => Ok(RwLockUpgradableReadGuard { guard }),
-            None => Err(TryLockError(())),
+            None => Err(refused::<B, _>(TryLockError(()))),
         }
     }
 
@@ -582,7 +583,7 @@ impl<T: ?Sized, B: Backend> RwLock<T, B> {
     ) -> Result<OwnedRwLockUpgradableReadGuard<T, B>, TryLockError> {
         match Guard::try_acquire(self) {
             Some(guard) => Ok(OwnedRwLockUpgradableReadGuard { guard }),
-            None => Err(TryLockError(())),
+            None => Err(refused::<B, _>(TryLockError(()))),
         }
     }
 
@@ -1423,7 +1424,7 @@ impl<'a, T: ?Sized, B: Backend> RwLockUpgradableReadGuard<'a, T, B> {
     pub fn try_upgrade(this: Self) -> Result<RwLockWriteGuard<'a, T, B>, Self> {
         match this.guard.try_upgrade() {
             Ok(guard) => Ok(RwLockWriteGuard { guard }),
-            Err(guard) => Err(Self { guard }),
+            Err(guard) => Err(refused::<B, _>(Self { guard })),
         }
     }
 
@@ -1495,7 +1496,7 @@ impl<T: ?Sized, B: Backend> OwnedRwLockUpgradableReadGuard<T, B> {
     pub fn try_upgrade(this: Self) -> Result<OwnedRwLockWriteGuard<T, B>, Self> {
         match this.guard.try_upgrade() {
             Ok(guard) => Ok(OwnedRwLockWriteGuard { guard }),
-            Err(guard) => Err(Self { guard }),
+            Err(guard) => Err(refused::<B, _>(Self { guard })),
         }
     }
 

@@ -52,6 +52,7 @@ use core::ops::Deref;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
+use crate::backend::watch::refused;
 use crate::backend::{Backend, BlockingBackend, DefaultBackend};
 use crate::protocol::CallerLocation;
 #[cfg(feature = "locations")]
@@ -848,7 +849,7 @@ impl<P: Deref<Target = Semaphore<B>>, B: Backend> Permit<P, B> {
         match semaphore.permits.try_acquire(Request::exactly(permits)) {
             Ok(permits) => Ok(Self::new(semaphore, permits, CallerLocation::capture())),
             Err(Refused::Closed) => Err(TryAcquireError::Closed),
-            Err(Refused::TooFew) => Err(TryAcquireError::NoPermits),
+            Err(Refused::TooFew) => Err(refused::<B, _>(TryAcquireError::NoPermits)),
         }
     }
 

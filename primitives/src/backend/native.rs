@@ -23,6 +23,11 @@ impl Backend for Native {
 
     #[cfg(feature = "model")]
     #[inline]
+    fn is_watched() -> bool {
+        super::watch::is_watched()
+    }
+
+    #[cfg(feature = "model")]
     fn watcher() -> Option<&'static dyn super::Watcher> {
         super::watch::watcher()
     }

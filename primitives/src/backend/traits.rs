@@ -21,6 +21,14 @@ pub trait Backend: Sized + 'static {
     /// and their orderings. To the other checkers they are no steps.
     type Word: Word + Send + Sync;
 
+    /// Returns `true` if a checker watches the sections of this thread. Without one, this
+    /// is all that a section costs.
+    #[inline]
+    #[must_use]
+    fn is_watched() -> bool {
+        false
+    }
+
     /// Returns the checker that watches the sections of this thread, if there is one. With
     /// the feature `model`, [`Native`](super::Native) looks for it; otherwise there is none.
     #[inline]

@@ -2,28 +2,41 @@
 //! [`Native`](super::Native) on that thread.
 //!
 //! ```text
-//!   section ──no checker on this thread──▶ as without it
+//!   section ──no checker on this thread──▶ as without it, after one branch
 //!      │
-//!      └──a checker──▶ approach: may run others ──▶ enter ──▶ leave
+//!      └──a checker──▶ approach: may run others ──▶ the section ──▶ leave
 //! ```
 //!
 //! It exists with the feature `model`, and changes no type: the abstract lock of a
 //! checker *is* the native lock, with a place to switch before each section. Without
-//! the feature, and for other backends, [`Backend::watcher`] is a constant, and
+//! the feature, and for other backends, [`Backend::is_watched`] is a constant, and
 //! nothing of this is compiled.
 //!
+//! What a checker is told is out of line, and the closure of a section is called in one
+//! place. Otherwise the compiler inlines neither the section nor what calls it, which
+//! costs more than the branch.
+//!
 //! Invariant: the calls for a section come in order, on the thread that runs it, and
-//! `leave` comes even if a panic ends the section.
+//! `leave` comes even if a panic ends the section. It does not come if the closure of an
+//! update panics, which runs outside of every section.
 
+#[cfg(feature = "model")]
+use core::cell::Cell;
+#[cfg(feature = "model")]
 use core::sync::atomic::AtomicUsize;
 
-use super::{Backend, Passage, WatchedLock, Watcher};
+use super::Backend;
+#[cfg(feature = "model")]
+use super::{Passage, WatchedLock, Watcher};
+#[cfg(feature = "model")]
 use crate::protocol::Bits;
 
 #[cfg(feature = "model")]
 std::thread_local! {
-    static WATCHER: core::cell::Cell<Option<&'static dyn Watcher>> =
-        const { core::cell::Cell::new(None) };
+    /// Whether this thread has a checker. A section looks at it first, because it is one
+    /// byte to compare.
+    static WATCHED: Cell<bool> = const { Cell::new(false) };
+    static WATCHER: Cell<Option<&'static dyn Watcher>> = const { Cell::new(None) };
 }
 
 /// Sets the checker of this thread, or none, and returns the previous one.
@@ -37,59 +50,98 @@ std::thread_local! {
 /// ```
 #[cfg(feature = "model")]
 pub fn watch(watcher: Option<&'static dyn Watcher>) -> Option<&'static dyn Watcher> {
+    WATCHED.set(watcher.is_some());
     WATCHER.replace(watcher)
+}
+
+/// Returns `true` if this thread has a checker.
+#[cfg(feature = "model")]
+#[inline]
+pub(crate) fn is_watched() -> bool {
+    WATCHED.try_with(Cell::get).unwrap_or_default()
 }
 
 /// Returns the checker of this thread. A thread that ends has none any more.
 #[cfg(feature = "model")]
-#[inline]
+#[cold]
+#[inline(never)]
 pub(crate) fn watcher() -> Option<&'static dyn Watcher> {
-    WATCHER.try_with(core::cell::Cell::get).ok().flatten()
+    WATCHER.try_with(Cell::get).ok().flatten()
 }
 
-/// A section that is watched, from its approach to its end.
-pub(crate) struct Watched<'a> {
-    watcher: &'static dyn Watcher,
-    lock: WatchedLock<'a>,
-    passage: Passage,
-    bits: Option<(Bits, Bits)>,
-}
-
-impl<'a> Watched<'a> {
-    pub(crate) fn approach(
-        watcher: &'static dyn Watcher,
-        lock: WatchedLock<'a>,
-        passage: Passage,
-    ) -> Self {
-        watcher.approach(lock, passage);
-        Self {
-            watcher,
-            lock,
-            passage,
-            bits: None,
+/// Calls the checker of this thread, if there is one. It is out of line.
+#[cfg(feature = "model")]
+#[inline]
+pub(crate) fn tell<B: Backend>(what: impl FnOnce(&'static dyn Watcher)) {
+    #[cold]
+    #[inline(never)]
+    fn tell<B: Backend>(what: impl FnOnce(&'static dyn Watcher)) {
+        if let Some(watcher) = B::watcher() {
+            what(watcher);
         }
     }
+    if B::is_watched() {
+        tell::<B>(what);
+    }
+}
 
-    /// Records that the section has begun, with the bits that it found.
+/// Tells the checker of this thread, if there is one, that a call which does not wait has
+/// been refused. Returns its error.
+#[inline]
+pub(crate) fn refused<B: Backend, E>(error: E) -> E {
+    #[cfg(feature = "model")]
+    tell::<B>(|watcher| watcher.refused());
+    error
+}
+
+/// The number of a section that nothing watches.
+#[cfg(feature = "model")]
+pub(crate) const UNWATCHED: usize = 0;
+
+/// Tells the checker of this thread that a section begins. Returns its number.
+#[cfg(feature = "model")]
+#[cold]
+#[inline(never)]
+pub(crate) fn approach<B: Backend>(alive: &Alive<B>, passage: Passage) -> usize {
+    let visit = B::watcher().map(|watcher| watcher.approach(alive.lock(), passage));
+    visit.map_or(UNWATCHED, |visit| visit + 1)
+}
+
+/// Tells the checker of this thread that the section with this number has ended.
+#[cfg(feature = "model")]
+#[cold]
+#[inline(never)]
+pub(crate) fn leave<B: Backend>(visit: usize, passage: Passage, before: Bits, after: Bits) {
+    if let (Some(watcher), true) = (B::watcher(), visit != UNWATCHED) {
+        watcher.leave(visit - 1, passage, before, after);
+    }
+}
+
+/// Tells the checker that a section has ended, by a return or a panic.
+#[cfg(feature = "model")]
+pub(crate) struct LeaveOnDrop<B: Backend> {
+    pub(crate) backend: core::marker::PhantomData<B>,
+    pub(crate) visit: usize,
+    pub(crate) passage: Passage,
+    pub(crate) before: Bits,
+    pub(crate) after: Bits,
+}
+
+#[cfg(feature = "model")]
+impl<B: Backend> LeaveOnDrop<B> {
+    /// Records the bits that the section has found.
+    #[inline]
     pub(crate) fn enter(&mut self, bits: Bits) {
-        if self.bits.is_none() {
-            self.watcher.enter(self.lock);
-        }
-        self.bits = Some((bits, bits));
-    }
-
-    /// Records the bits that the section leaves.
-    pub(crate) fn set(&mut self, bits: Bits) {
-        if let Some((_, after)) = &mut self.bits {
-            *after = bits;
-        }
+        (self.before, self.after) = (bits, bits);
     }
 }
 
-impl Drop for Watched<'_> {
+#[cfg(feature = "model")]
+impl<B: Backend> Drop for LeaveOnDrop<B> {
+    #[inline]
     fn drop(&mut self) {
-        if let Some((before, after)) = self.bits {
-            self.watcher.leave(self.lock, self.passage, before, after);
+        if self.visit != UNWATCHED {
+            leave::<B>(self.visit, self.passage, self.before, self.after);
         }
     }
 }
@@ -112,16 +164,11 @@ impl<B: Backend> Alive<B> {
         }
     }
 
-    pub(crate) fn lock(&self) -> WatchedLock<'_> {
-        /// Without the feature, nothing is noted.
-        #[cfg(not(feature = "model"))]
-        static NOTE: AtomicUsize = AtomicUsize::new(0);
+    #[cfg(feature = "model")]
+    fn lock(&self) -> WatchedLock<'_> {
         WatchedLock {
             address: core::ptr::from_ref(self).addr(),
-            #[cfg(feature = "model")]
             note: &self.note,
-            #[cfg(not(feature = "model"))]
-            note: &NOTE,
         }
     }
 }
@@ -130,8 +177,6 @@ impl<B: Backend> Alive<B> {
 impl<B: Backend> Drop for Alive<B> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(watcher) = B::watcher() {
-            watcher.dropped(self.lock());
-        }
+        tell::<B>(|watcher| watcher.dropped(self.lock()));
     }
 }

@@ -32,14 +32,14 @@ pub struct WatchedLock<'a> {
 
 /// A checker of the sections of a thread.
 pub trait Watcher: Send + Sync + RefUnwindSafe {
-    /// Called when a section is about to begin. It returns when the section may.
-    fn approach(&self, lock: WatchedLock<'_>, passage: Passage);
+    /// Called when a section is about to begin. It returns when the section may, and the
+    /// section then begins. Returns a number for [`leave`](Self::leave).
+    fn approach(&self, lock: WatchedLock<'_>, passage: Passage) -> usize;
 
-    /// Called when the section has begun.
-    fn enter(&self, lock: WatchedLock<'_>);
-
-    /// Called when the section is about to end, by a return or a panic.
-    fn leave(&self, lock: WatchedLock<'_>, passage: Passage, before: Bits, after: Bits);
+    /// Called when a section is over, by a return or a panic, with the number that its
+    /// approach has returned. The lock may be gone: another thread may have dropped it.
+    /// It is not called if the closure of an update panics.
+    fn leave(&self, visit: usize, passage: Passage, before: Bits, after: Bits);
 
     /// Called when a lock is dropped. Another may be created at its address.
     fn dropped(&self, lock: WatchedLock<'_>);
@@ -54,9 +54,21 @@ pub trait Watcher: Send + Sync + RefUnwindSafe {
     /// Lets the current or next [`park`](Self::park) return.
     fn unpark(&self, parker: usize);
 
-    /// Called in a section that queues the caller, for a call at this location.
-    fn queues(&self, place: &'static Location<'static>) {
-        let _ = place;
+    /// Called in a section that queues the caller, for a call at this location. The
+    /// number is that of the place in the queue, until [`unqueues`](Self::unqueues).
+    fn queues(&self, waiter: usize, place: &'static Location<'static>) {
+        let _ = (waiter, place);
+    }
+
+    /// Called in a section that grants what a queued waiter waits for. The waiter has not
+    /// been polled since.
+    fn grants(&self, waiter: usize) {
+        let _ = waiter;
+    }
+
+    /// Called in a section that removes a waiter: it has observed its grant, or gives up.
+    fn unqueues(&self, waiter: usize) {
+        let _ = waiter;
     }
 
     /// Called when the caller has acquired what it asked the last lock for, by a call
@@ -69,4 +81,10 @@ pub trait Watcher: Send + Sync + RefUnwindSafe {
     fn gave(&self, primitive: usize) {
         let _ = primitive;
     }
+
+    /// Called when a call that does not wait has been refused.
+    fn refused(&self) {}
+
+    /// Called when a deadline has passed before what was waited for.
+    fn timed_out(&self) {}
 }

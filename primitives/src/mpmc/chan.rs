@@ -29,6 +29,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::task::{Context, Poll};
 
 use crate::backend::Backend;
+use crate::backend::watch::refused;
 use crate::buffer::Buffer;
 use crate::mpsc::error::{SendError, TrySendError};
 #[cfg(feature = "locations")]
@@ -187,7 +188,7 @@ impl<T, B: Backend> Chan<T, B> {
                 return Err(TrySendError::Closed(value));
             }
             if !state.has_room() {
-                return Err(TrySendError::Full(value));
+                return Err(refused::<B, _>(TrySendError::Full(value)));
             }
             state.store(bits, value, wakes);
             Ok(())
@@ -342,7 +343,7 @@ impl<T, B: Backend> Chan<T, B> {
                 *state.senders.notify_one(&first, wakes) = true;
                 state.reserved += 1;
             }
-            Err(TryRecvError::Empty)
+            Err(refused::<B, _>(TryRecvError::Empty))
         })?;
         taken.value.take().ok_or(TryRecvError::Empty)
     }

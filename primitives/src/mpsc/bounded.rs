@@ -11,6 +11,7 @@ use core::task::{Context, Poll};
 #[cfg(feature = "std")]
 use core::time::Duration;
 
+use crate::backend::watch::refused;
 use crate::backend::{Backend, BlockingBackend, DefaultBackend};
 use crate::protocol::block_on;
 use crate::raw::permits::closed_in;
@@ -147,7 +148,7 @@ impl<T, B: Backend> Sender<T, B> {
         match self.chan().try_send(value) {
             Ok(()) => Ok(()),
             Err((found, value)) if closed_in(found) => Err(TrySendError::Closed(value)),
-            Err((_, value)) => Err(TrySendError::Full(value)),
+            Err((_, value)) => Err(refused::<B, _>(TrySendError::Full(value))),
         }
     }
 

@@ -37,6 +37,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::task::{Context, Poll};
 
 use crate::backend::Backend;
+use crate::backend::watch::refused;
 use crate::buffer::Buffer;
 use crate::protocol::CallerLocation;
 #[cfg(feature = "locations")]
@@ -439,7 +440,7 @@ impl<T, B: Backend> Rx<T, B> {
         if self.batch.len == 0 {
             match self.try_fill(1) {
                 Found::Values => {}
-                Found::Nothing => return Err(TryRecvError::Empty),
+                Found::Nothing => return Err(refused::<B, _>(TryRecvError::Empty)),
                 Found::Disconnected => return Err(TryRecvError::Disconnected),
             }
         }

@@ -18,6 +18,7 @@ use core::mem;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
+use crate::backend::watch::refused;
 use crate::backend::{Backend, DefaultBackend};
 use crate::raw::{self, Request};
 
@@ -192,7 +193,7 @@ impl<T, B: Backend> Sender<T, B> {
         match self.chan().permits.try_acquire(permits) {
             Ok(_) => Ok(()),
             Err(raw::Refused::Closed) => Err(TrySendError::Closed(())),
-            Err(raw::Refused::TooFew) => Err(TrySendError::Full(())),
+            Err(raw::Refused::TooFew) => Err(refused::<B, _>(TrySendError::Full(()))),
         }
     }
 

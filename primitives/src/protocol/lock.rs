@@ -18,8 +18,12 @@ use core::task::{Context, Poll};
 use super::{Bits, Registered, Registration, WakeList};
 #[cfg(feature = "std")]
 use crate::backend::Native;
-use crate::backend::watch::{Alive, Watched};
-use crate::backend::{Backend, DefaultBackend, Local, Passage, RawStateLock, SharedBackend, Spin};
+#[cfg(feature = "model")]
+use crate::backend::Passage;
+use crate::backend::watch::Alive;
+#[cfg(feature = "model")]
+use crate::backend::watch::{self, LeaveOnDrop};
+use crate::backend::{Backend, DefaultBackend, Local, RawStateLock, SharedBackend, Spin};
 
 /// What a section works on.
 #[derive(Debug)]
@@ -70,6 +74,10 @@ pub struct Section<'a, S> {
 #[cfg_attr(feature = "model", repr(C))]
 pub struct StateLock<S, B: Backend = DefaultBackend> {
     /// The first field, so that it is at the address of the lock.
+    #[cfg_attr(
+        not(feature = "model"),
+        expect(dead_code, reason = "nothing is watched")
+    )]
     alive: Alive<B>,
     raw: B::Lock<S>,
     state: PhantomData<S>,
@@ -121,19 +129,11 @@ impl<S, B: Backend> StateLock<S, B> {
     /// Returns the bits, as the last completed section left them.
     #[inline]
     pub fn load(&self) -> Bits {
-        let Some(mut watched) = self.watched(Passage::Load) else {
-            return self.raw.load();
-        };
-        let bits = self.raw.load();
-        watched.enter(bits);
-        bits
-    }
-
-    /// Tells the checker of this thread, if there is one, that a section begins.
-    #[inline]
-    fn watched(&self, passage: Passage) -> Option<Watched<'_>> {
-        let watcher = B::watcher()?;
-        Some(Watched::approach(watcher, self.alive.lock(), passage))
+        #[cfg(feature = "model")]
+        if B::is_watched() {
+            return self.load_watched();
+        }
+        self.raw.load()
     }
 
     /// Runs a section that needs only the bits. On [`Native`](crate::backend::Native)
@@ -146,14 +146,11 @@ impl<S, B: Backend> StateLock<S, B> {
     ///
     /// Returns the bits for which `f` returned `None`.
     #[inline]
-    pub fn update(&self, mut f: impl FnMut(Bits) -> Option<Bits>) -> Result<Bits, Bits> {
-        let Some(mut watched) = self.watched(Passage::Update) else {
-            return self.raw.update(f);
-        };
-        self.raw.update(|bits| {
-            watched.enter(bits);
-            f(bits).inspect(|&new| watched.set(new))
-        })
+    pub fn update(&self, f: impl FnMut(Bits) -> Option<Bits>) -> Result<Bits, Bits> {
+        #[cfg(feature = "model")]
+        return self.update_passage(f);
+        #[cfg(not(feature = "model"))]
+        self.raw.update(f)
     }
 
     /// Replaces the bits if they are `old`. It may fail spuriously. On
@@ -164,12 +161,11 @@ impl<S, B: Backend> StateLock<S, B> {
     /// Returns the bits found, and has changed nothing.
     #[inline]
     pub fn exchange(&self, old: Bits, new: Bits) -> Result<(), Bits> {
-        let Some(mut watched) = self.watched(Passage::Update) else {
-            return self.raw.exchange(old, new);
-        };
-        let result = self.raw.exchange(old, new);
-        watched.enter(result.err().unwrap_or(old));
-        result.inspect(|()| watched.set(new))
+        #[cfg(feature = "model")]
+        if B::is_watched() {
+            return self.exchange_watched(old, new);
+        }
+        self.raw.exchange(old, new)
     }
 
     /// Runs a section that needs the state, then wakes what it took out (P3).
@@ -195,27 +191,19 @@ impl<S, B: Backend> StateLock<S, B> {
     /// Runs a section without a list, for a caller that takes out one waker at most.
     #[inline]
     pub(crate) fn unlisted<R>(&self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
-        let Some(mut watched) = self.watched(Passage::With) else {
-            return self.raw.with(f);
-        };
-        self.raw.with(|bits, state| {
-            watched.enter(*bits);
-            let result = f(bits, state);
-            watched.set(*bits);
-            result
-        })
+        #[cfg(feature = "model")]
+        return self.passage(Passage::With, f);
+        #[cfg(not(feature = "model"))]
+        self.raw.with(f)
     }
 
     /// Runs a section that only reads the state and wakes nothing.
     #[inline]
     pub(crate) fn look<R>(&self, f: impl FnOnce(&S) -> R) -> R {
-        let watched = self.watched(Passage::Look);
-        self.raw.with(|bits, state| {
-            if let Some(mut watched) = watched {
-                watched.enter(*bits);
-            }
-            f(state)
-        })
+        #[cfg(feature = "model")]
+        return self.passage(Passage::Look, |_, state| f(state));
+        #[cfg(not(feature = "model"))]
+        self.raw.with(|_, state| f(state))
     }
 
     /// Runs sections, one after another, until `f` returns `false`.
@@ -307,6 +295,72 @@ impl<S, B: Backend> StateLock<S, B> {
     /// Gives mutable access to the bits and the state, without locking.
     pub fn get_mut<R>(&mut self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
         self.raw.get_mut(f)
+    }
+}
+
+/// Sections that may be watched. What a checker is told is out of line, so that without
+/// one a section stays small: a branch before it and one after.
+#[cfg(feature = "model")]
+impl<S, B: Backend> StateLock<S, B> {
+    #[cold]
+    #[inline(never)]
+    fn load_watched(&self) -> Bits {
+        let visit = watch::approach(&self.alive, Passage::Load);
+        let bits = self.raw.load();
+        watch::leave::<B>(visit, Passage::Load, bits, bits);
+        bits
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn exchange_watched(&self, old: Bits, new: Bits) -> Result<(), Bits> {
+        let visit = watch::approach(&self.alive, Passage::Update);
+        let result = self.raw.exchange(old, new);
+        let (before, after) = result.map_or_else(|found| (found, found), |()| (old, new));
+        watch::leave::<B>(visit, Passage::Update, before, after);
+        result
+    }
+
+    /// Runs an update. If its closure panics, nothing has changed, and the checker is not
+    /// told of an end.
+    #[inline]
+    fn update_passage(&self, mut f: impl FnMut(Bits) -> Option<Bits>) -> Result<Bits, Bits> {
+        let mut visit = watch::UNWATCHED;
+        if B::is_watched() {
+            visit = watch::approach(&self.alive, Passage::Update);
+        }
+        let mut after = Bits::EMPTY;
+        let result = self.raw.update(|bits| {
+            let new = f(bits);
+            after = new.unwrap_or(bits);
+            new
+        });
+        if visit != watch::UNWATCHED {
+            let before = result.unwrap_or_else(|bits| bits);
+            watch::leave::<B>(visit, Passage::Update, before, after);
+        }
+        result
+    }
+
+    /// Runs a section that needs the state.
+    #[inline]
+    fn passage<R>(&self, passage: Passage, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
+        let mut end = LeaveOnDrop::<B> {
+            backend: PhantomData,
+            visit: watch::UNWATCHED,
+            passage,
+            before: Bits::EMPTY,
+            after: Bits::EMPTY,
+        };
+        if B::is_watched() {
+            end.visit = watch::approach(&self.alive, passage);
+        }
+        self.raw.with(|bits, state| {
+            end.enter(*bits);
+            let result = f(bits, state);
+            end.after = *bits;
+            result
+        })
     }
 }
 

@@ -37,6 +37,8 @@ use core::fmt;
 use core::ops::{Index, IndexMut};
 
 use super::wake::{WakeList, WakerSlot};
+#[cfg(feature = "model")]
+use crate::backend::{Native, watch::tell};
 use crate::location::{self, CallerLocation};
 use crate::slab::{NONE, Slab, Slot};
 
@@ -216,10 +218,6 @@ impl<D: Copy> Waiters<D> {
         location: CallerLocation,
         data: D,
     ) -> Waiter {
-        #[cfg(feature = "model")]
-        if let Some(watcher) = crate::backend::watch::watcher() {
-            watcher.queues(location.get());
-        }
         let index = match self.slab.reuse() {
             NONE => self.grow(location, data),
             index => index,
@@ -242,6 +240,8 @@ impl<D: Copy> Waiters<D> {
         if self.head == next {
             self.head = index;
         }
+        #[cfg(feature = "model")]
+        tell::<Native>(|watcher| watcher.queues(self.number(index), location.get()));
         Waiter(index)
     }
 
@@ -298,6 +298,8 @@ impl<D: Copy> Waiters<D> {
         wakes.wake(&mut entry.waker);
         entry.ticket |= UNLISTED;
         let (previous, next) = (entry.previous, entry.next);
+        #[cfg(feature = "model")]
+        tell::<Native>(|watcher| watcher.grants(self.number(waiter.0)));
         self.unlink(waiter.0, previous, next);
         self.queued -= 1;
         self.notified += 1;
@@ -332,6 +334,8 @@ impl<D: Copy> Waiters<D> {
             wakes.wake(&mut entry.waker);
             entry.ticket |= UNLISTED;
             let (previous, next) = (entry.previous, entry.next);
+            #[cfg(feature = "model")]
+            tell::<Native>(|watcher| watcher.grants(self.number(index)));
             self.unlink(index, previous, next);
         }
     }
@@ -357,6 +361,8 @@ impl<D: Copy> Waiters<D> {
     #[inline]
     pub fn remove(&mut self, waiter: Waiter, wakes: &mut WakeList) -> D {
         let index = waiter.0;
+        #[cfg(feature = "model")]
+        tell::<Native>(|watcher| watcher.unqueues(self.number(index)));
         let (data, ticket, previous, next) = self.slab.release(index, |entry| {
             debug_assert!(entry.ticket != FREE, "a waiter is removed once");
             wakes.discard(&mut entry.waker);
@@ -386,6 +392,13 @@ impl<D: Copy> Waiters<D> {
             .collect();
         waiters.sort_by_key(|entry| entry.ticket & !UNLISTED);
         waiters.iter().map(|entry| entry.location.get()).collect()
+    }
+
+    /// Returns a number of an entry that no entry of another queue has: the address of the
+    /// queue, which does not move while waiters are in it, and the index.
+    #[cfg(feature = "model")]
+    fn number(&self, index: u32) -> usize {
+        (core::ptr::from_ref(self).addr() << 20) ^ index as usize
     }
 
     #[inline]

@@ -331,7 +331,8 @@ impl<H: Handle, V: ?Sized> Held<H, Upgradable<V>> {
 }
 
 impl<H: Handle, M: Mode> Drop for Held<H, M> {
-    #[inline]
+    #[cfg_attr(feature = "model", inline(always))]
+    #[cfg_attr(not(feature = "model"), inline)]
     fn drop(&mut self) {
         let lock = self.handle.raw();
         lock.holders.leave(&mut self.holder);

@@ -10,6 +10,8 @@ use core::panic::Location;
 use crate::backend::Backend;
 #[cfg(feature = "locations")]
 use crate::backend::DefaultBackend;
+#[cfg(feature = "model")]
+use crate::backend::watch::tell;
 use crate::protocol::CallerLocation;
 #[cfg(feature = "locations")]
 use crate::protocol::{Bits, StateLock, Waiter, Waiters};
@@ -64,9 +66,7 @@ impl<B: Backend> Holders<B> {
         #[cfg(feature = "locations")]
         let entry = self.lock.with(|section| section.state.push(location, ()));
         #[cfg(feature = "model")]
-        if let Some(watcher) = B::watcher() {
-            watcher.took(core::ptr::from_ref(self).addr(), location.get());
-        }
+        tell::<B>(|watcher| watcher.took(core::ptr::from_ref(self).addr(), location.get()));
         let _ = location;
         Holder {
             #[cfg(feature = "locations")]
@@ -82,9 +82,7 @@ impl<B: Backend> Holders<B> {
                 .with(|section| section.state.remove(entry, section.wakes));
         }
         #[cfg(feature = "model")]
-        if let Some(watcher) = B::watcher() {
-            watcher.gave(core::ptr::from_ref(self).addr());
-        }
+        tell::<B>(|watcher| watcher.gave(core::ptr::from_ref(self).addr()));
         let _ = holder;
     }
 

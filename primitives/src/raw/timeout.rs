@@ -20,6 +20,8 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
+#[cfg(feature = "model")]
+use crate::backend::watch::tell;
 use crate::backend::{Backend, DefaultBackend};
 use crate::time::Sleep;
 use crate::time::error::Elapsed;
@@ -97,7 +99,11 @@ impl<F: Future, B: Backend> Future for Timeout<F, B> {
             return Poll::Ready(Ok(output));
         }
         let sleep = Pin::new(&mut this.sleep);
-        sleep.poll(cx).map(|()| Err(Elapsed::new()))
+        sleep.poll(cx).map(|()| {
+            #[cfg(feature = "model")]
+            tell::<B>(|watcher| watcher.timed_out());
+            Err(Elapsed::new())
+        })
     }
 }
 

@@ -918,6 +918,8 @@ pub(crate) struct Visit {
     participant_id: usize,
     lock: usize,
     passage: Passage,
+    /// Whether its end is told, whatever happens within.
+    encloses: bool,
 }
 
 impl std::fmt::Debug for Visit {
@@ -949,6 +951,16 @@ impl Visit {
             participant_id,
             lock,
             passage,
+            encloses: true,
+        }
+    }
+
+    /// Creates a visit of a lock of `Native`, which tells of no end if the closure of an
+    /// update panics.
+    fn of_native(address: usize, passage: Passage) -> Self {
+        Self {
+            encloses: passage != Passage::Update,
+            ..Self::new(address, passage)
         }
     }
 
@@ -977,7 +989,7 @@ impl Visit {
         if let Some(execution) = &self.execution {
             let mut state = execution.state();
             state.participants[self.participant_id].starting = false;
-            state.participants[self.participant_id].sections += 1;
+            state.participants[self.participant_id].sections += usize::from(self.encloses);
             state.tick(self.participant_id);
         }
     }
@@ -985,7 +997,7 @@ impl Visit {
     fn leave(&self, before: Bits, after: Bits) {
         if let Some(execution) = &self.execution {
             let mut state = execution.state();
-            state.participants[self.participant_id].sections -= 1;
+            state.participants[self.participant_id].sections -= usize::from(self.encloses);
             let (lock, passage) = (self.lock, self.passage);
             state.log(self.participant_id, || What::Section {
                 lock,
@@ -1105,22 +1117,20 @@ impl NativeProbe {
 }
 
 impl Watcher for NativeProbe {
-    fn approach(&self, lock: WatchedLock<'_>, passage: Passage) {
+    fn approach(&self, lock: WatchedLock<'_>, passage: Passage) -> usize {
         SECTIONS.set(SECTIONS.get() + 1);
-        let visit = Visit::new(lock.address, passage);
+        let visit = Visit::of_native(lock.address, passage);
         if let Some(execution) = &visit.execution {
             let locks = &mut execution.state().locks;
             locks.created = locks.created.max(visit.lock + 1);
         }
         visit.approach();
+        visit.enter();
+        lock.address
     }
 
-    fn enter(&self, lock: WatchedLock<'_>) {
-        Visit::new(lock.address, Passage::Load).enter();
-    }
-
-    fn leave(&self, lock: WatchedLock<'_>, passage: Passage, before: Bits, after: Bits) {
-        Visit::new(lock.address, passage).leave(before, after);
+    fn leave(&self, visit: usize, passage: Passage, before: Bits, after: Bits) {
+        Visit::of_native(visit, passage).leave(before, after);
     }
 
     fn dropped(&self, lock: WatchedLock<'_>) {

@@ -138,11 +138,7 @@ impl<'a> Runner<'a> {
             let (ended, used) = self.run(&part.drops, false, |config| {
                 SearchOf::Search(search.take().unwrap_or_else(|| new_search(config, 0)))
             });
-            let counts = &mut outcome.counts;
-            counts.executions += 1;
-            counts.waited += u64::from(ended.seen.waited);
-            counts.time_passed += u64::from(ended.seen.time_passed);
-            counts.cancelled += u64::from(ended.seen.cancelled);
+            outcome.counts.count(ended.seen);
             for (number, &task) in self.cancellable.iter().enumerate() {
                 let known = &mut outcome.suspensions;
                 known.resize(known.len().max(number + 1), 0);
@@ -348,16 +344,14 @@ impl<'a> Exploration<'a> {
     pub(crate) fn replay(mut self, plan: &[usize], choices: Vec<u8>) -> ModelReport {
         let recorded = |_: &Config| SearchOf::Recorded(choices);
         let (ended, _) = quiet::quietly(|| self.leader.run(plan, true, recorded));
-        ModelReport {
+        let mut report = ModelReport {
             verdict: Verdict::Bounded,
             bound: "one execution, run again".to_owned(),
-            executions: 1,
-            waited: u64::from(ended.seen.waited),
-            time_passed: u64::from(ended.seen.time_passed),
-            cancelled: u64::from(ended.seen.cancelled),
             failure: ended.failure,
             ..ModelReport::new()
-        }
+        };
+        report.count(ended.seen);
+        report
     }
 
     /// Returns a failure if the model as a whole did not do what it was expected to.
@@ -491,12 +485,7 @@ impl<'a> Exploration<'a> {
 
     /// Adds the outcome of a part. Returns the part as it goes on.
     fn add(&mut self, part: &Part, outcome: Outcome) -> Result<Option<Search>, Failed> {
-        let (sum, counts) = (&mut self.report, &outcome.counts);
-        sum.executions += counts.executions;
-        sum.repeated += counts.repeated;
-        sum.waited += counts.waited;
-        sum.time_passed += counts.time_passed;
-        sum.cancelled += counts.cancelled;
+        self.report.add(&outcome.counts);
         if let Some((failure, choices)) = outcome.failure {
             self.report.failure = Some(self.leader.tell(&part.drops, failure, choices));
             return Err(Failed);
@@ -665,6 +654,7 @@ mod tests {
         (
             (report.verdict, report.executions, report.repeated),
             (report.waited, report.time_passed, report.cancelled),
+            (report.timed_out, report.refused),
             failure.map(|failure| (failure.kind, failure.token.clone())),
         )
     }

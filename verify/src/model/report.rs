@@ -10,6 +10,16 @@ use reveille::time::{Duration, Instant};
 
 use crate::subject::verdict::Verdict;
 
+/// What happened in an execution.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) waited: bool,
+    pub(crate) time_passed: bool,
+    pub(crate) timed_out: bool,
+    pub(crate) refused: bool,
+    pub(crate) cancelled: bool,
+}
+
 /// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -144,6 +154,8 @@ pub(crate) enum What {
     Pending,
     Dropped,
     Aborted,
+    TimedOut,
+    Refused,
     Ends,
     Panics(String),
     Section {
@@ -167,6 +179,8 @@ impl What {
             Self::Pending => write!(text, "pending"),
             Self::Dropped => write!(text, "dropped while it waits"),
             Self::Aborted => write!(text, "dropped: aborted"),
+            Self::TimedOut => write!(text, "  timed out"),
+            Self::Refused => write!(text, "  refused"),
             Self::Ends => write!(text, "end"),
             Self::Panics(what) => write!(text, "PANIC: {what}"),
             Self::Section {
@@ -219,6 +233,11 @@ pub struct ModelReport {
     pub waited: u64,
     /// The number of executions in which time passed.
     pub time_passed: u64,
+    /// The number of executions in which a timeout elapsed.
+    pub timed_out: u64,
+    /// The number of executions in which a call that does not wait was refused, such as
+    /// `try_lock`. The first try of a call that blocks its thread counts too.
+    pub refused: u64,
     /// The number of executions in which a task was dropped while it waited.
     pub cancelled: u64,
     /// How long the exploration took.
@@ -228,6 +247,27 @@ pub struct ModelReport {
 }
 
 impl ModelReport {
+    /// Counts an execution.
+    pub(crate) fn count(&mut self, seen: Seen) {
+        self.executions += 1;
+        self.waited += u64::from(seen.waited);
+        self.time_passed += u64::from(seen.time_passed);
+        self.timed_out += u64::from(seen.timed_out);
+        self.refused += u64::from(seen.refused);
+        self.cancelled += u64::from(seen.cancelled);
+    }
+
+    /// Adds the counts of another report.
+    pub(crate) const fn add(&mut self, other: &Self) {
+        self.executions += other.executions;
+        self.repeated += other.repeated;
+        self.waited += other.waited;
+        self.time_passed += other.time_passed;
+        self.timed_out += other.timed_out;
+        self.refused += other.refused;
+        self.cancelled += other.cancelled;
+    }
+
     /// Creates the report of a model that has not run.
     pub(crate) const fn new() -> Self {
         Self {
@@ -237,6 +277,8 @@ impl ModelReport {
             repeated: 0,
             waited: 0,
             time_passed: 0,
+            timed_out: 0,
+            refused: 0,
             cancelled: 0,
             time: std::time::Duration::ZERO,
             failure: None,
@@ -269,13 +311,16 @@ impl fmt::Display for ModelReport {
         write!(
             f,
             "{} ({}): {} executions in {seconds:.2} s, {:.1} µs each; something waited in {}, \
-             time passed in {}, a task was dropped in {}",
+             time passed in {}, something timed out in {}, a try was refused in {}, a task was \
+             dropped in {}",
             self.verdict,
             self.bound,
             HumanCount(self.executions),
             seconds * 1e6 / self.executions.max(1) as f64,
             HumanCount(self.waited),
             HumanCount(self.time_passed),
+            HumanCount(self.timed_out),
+            HumanCount(self.refused),
             HumanCount(self.cancelled),
         )
     }

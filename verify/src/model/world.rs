@@ -33,7 +33,7 @@ use crate::engine::fiber::{self, Fiber, Job, Pause};
 use crate::engine::quiet;
 use crate::engine::search::{MOST, Next, Search, Touch, Touches};
 use crate::execution::panic_text;
-use crate::model::report::{Event, Failure, Kind, What};
+use crate::model::report::{Event, Failure, Kind, Seen, What};
 use crate::model::stall::{MOST_STEPS, NO_PROCESS, Track, lock};
 
 /// A section that a process is about to enter.
@@ -111,6 +111,17 @@ struct Taken {
     place: &'static Location<'static>,
 }
 
+/// A place in the queue of a primitive, and the process that waits in it.
+struct Queued {
+    /// The number that its primitive gave it.
+    waiter: usize,
+    lock: usize,
+    process: usize,
+    place: &'static Location<'static>,
+    /// Whether what it waits for has been granted, and not been observed.
+    granted: bool,
+}
+
 /// The state of one execution.
 pub(crate) struct World {
     epoch: u64,
@@ -128,6 +139,7 @@ pub(crate) struct World {
     refused: Option<(usize, usize)>,
     held: Vec<(usize, usize)>,
     taken: Vec<Taken>,
+    queued: Vec<Queued>,
     touches: Touches,
     torn: bool,
     /// Whether each poll begins with a choice of its own.
@@ -137,14 +149,6 @@ pub(crate) struct World {
     trace: Option<Arc<Mutex<Vec<Event>>>>,
     failure: Option<Failure>,
     pub(crate) seen: Seen,
-}
-
-/// What happened in an execution.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seen {
-    pub(crate) waited: bool,
-    pub(crate) time_passed: bool,
-    pub(crate) cancelled: bool,
 }
 
 thread_local! {
@@ -398,10 +402,13 @@ impl Hooks for TaskHooks {
 /// What the primitives call before each section.
 pub(crate) struct Watch;
 
+/// In place of a lock: the section is that of the set-up, or of a check at the end.
+const OF_NO_PROCESS: usize = usize::MAX / 2;
+
 impl Watcher for Watch {
-    fn approach(&self, lock: WatchedLock<'_>, passage: Passage) {
+    fn approach(&self, lock: WatchedLock<'_>, passage: Passage) -> usize {
         let Some(running) = try_world(|world| world.running).flatten() else {
-            return;
+            return OF_NO_PROCESS;
         };
         let (access, bare) = world(|world| {
             let lock = world.lock(lock);
@@ -423,14 +430,12 @@ impl Watcher for Watch {
             }
             world.processes[running].last = Some((access.lock, None));
         });
+        access.lock
     }
 
-    fn enter(&self, _: WatchedLock<'_>) {}
-
-    fn leave(&self, lock: WatchedLock<'_>, passage: Passage, before: Bits, after: Bits) {
+    fn leave(&self, lock: usize, passage: Passage, before: Bits, after: Bits) {
         try_world(|world| {
-            let lock = world.lock(lock);
-            let Some(running) = world.running else {
+            let Some(running) = world.running.filter(|_| lock != OF_NO_PROCESS) else {
                 return;
             };
             if let Some(place) = world.held.iter().rposition(|&held| held == (lock, running)) {
@@ -488,13 +493,48 @@ impl Watcher for Watch {
         });
     }
 
-    fn queues(&self, place: &'static Location<'static>) {
+    fn queues(&self, waiter: usize, place: &'static Location<'static>) {
         try_world(|world| {
-            if let Some(running) = world.running
-                && let Some((_, at)) = &mut world.processes[running].last
+            if let Some(process) = world.running
+                && let Some((lock, at)) = &mut world.processes[process].last
             {
                 *at = Some(place);
+                let lock = *lock;
+                world.queued.push(Queued {
+                    waiter,
+                    lock,
+                    process,
+                    place,
+                    granted: false,
+                });
             }
+        });
+    }
+
+    fn grants(&self, waiter: usize) {
+        try_world(|world| {
+            let mut queued = world.queued.iter_mut();
+            if let Some(queued) = queued.find(|queued| queued.waiter == waiter) {
+                queued.granted = true;
+            }
+        });
+    }
+
+    fn unqueues(&self, waiter: usize) {
+        try_world(|world| world.queued.retain(|queued| queued.waiter != waiter));
+    }
+
+    fn refused(&self) {
+        try_world(|world| {
+            world.seen.refused = true;
+            world.log(world.running, |_| What::Refused);
+        });
+    }
+
+    fn timed_out(&self) {
+        try_world(|world| {
+            world.seen.timed_out = true;
+            world.log(world.running, |_| What::TimedOut);
         });
     }
 
@@ -713,6 +753,7 @@ pub(crate) fn execute(
         refused: None,
         held: Vec::new(),
         taken: Vec::new(),
+        queued: Vec::new(),
         touches: Touches::NONE,
         torn: false,
         every_order: false,
@@ -1064,6 +1105,41 @@ fn bare(process: usize, step: impl FnOnce()) {
 }
 
 impl World {
+    /// Returns the processes that hold what a lock guards, or have been granted it, each
+    /// with a line that says so.
+    fn holders(&self, lock: usize) -> Vec<(usize, String)> {
+        let state = |process: usize| {
+            let Process {
+                done, cancelled, ..
+            } = self.processes[process];
+            match (done, cancelled) {
+                (_, true) => ", which was dropped",
+                (true, _) => ", which has ended",
+                _ => "",
+            }
+        };
+        let name = |process: usize| &self.processes[process].name;
+        let taken = self.taken.iter().filter(|taken| taken.lock == lock);
+        let taken = taken.map(|&Taken { process, place, .. }| {
+            let (name, state) = (name(process), state(process));
+            (
+                process,
+                format!("  {name} holds it{state}, taken at {place}"),
+            )
+        });
+        let granted = |queued: &&Queued| queued.lock == lock && queued.granted;
+        let granted = self.queued.iter().filter(granted);
+        let granted = granted.map(|&Queued { process, place, .. }| {
+            let (name, state) = (name(process), state(process));
+            let line = format!(
+                "  {name} was granted it{state}, and does not poll the future that asked for it \
+                 at {place}"
+            );
+            (process, line)
+        });
+        taken.chain(granted).collect()
+    }
+
     /// Explains what each task waits for, when nothing moves any more.
     fn explain(&self, stuck: &[usize]) -> Option<(Kind, String)> {
         if stuck.is_empty() {
@@ -1091,34 +1167,32 @@ impl World {
             let forgotten = process.waiting == Some(0) && process.waker.strong_count() <= 1;
             dropped |= forgotten;
             let waker = "  its waker is registered nowhere: it was dropped uncalled";
-            let Some((lock, place)) = process.last else {
+            let mut waits: Vec<_> = self
+                .queued
+                .iter()
+                .filter(|queued| queued.process == number && !queued.granted)
+                .map(|queued| (queued.lock, Some(queued.place)))
+                .collect();
+            let known = |last: &(usize, _)| waits.iter().any(|&(lock, _)| lock == last.0);
+            waits.extend(process.last.filter(|last| !known(last)));
+            if waits.is_empty() {
                 lines.push(format!("{name} waits, and has touched nothing"));
                 lines.extend(forgotten.then(|| waker.to_owned()));
                 continue;
-            };
-            let at = place.map_or_else(String::new, |place| format!(", asked for at {place}"));
-            lines.push(format!("{name} waits for {}{at}", self.lock_name(lock)));
-            let holders: Vec<_> = self
-                .taken
-                .iter()
-                .filter(|taken| taken.lock == lock)
-                .collect();
-            for Taken { process, place, .. } in &holders {
-                let holder = &self.processes[*process];
-                let ended = match (holder.done, holder.cancelled) {
-                    (_, true) => ", which was dropped",
-                    (true, _) => ", which has ended",
-                    _ => "",
-                };
-                edges.push((number, *process));
-                lines.push(format!(
-                    "  {} holds it{ended}, taken at {place}",
-                    holder.name
-                ));
+            }
+            let mut held = false;
+            for (lock, place) in waits {
+                let at = place.map_or_else(String::new, |place| format!(", asked for at {place}"));
+                lines.push(format!("{name} waits for {}{at}", self.lock_name(lock)));
+                for (holder, line) in self.holders(lock) {
+                    held = true;
+                    edges.push((number, holder));
+                    lines.push(line);
+                }
             }
             if forgotten {
                 lines.push(waker.to_owned());
-            } else if holders.is_empty() {
+            } else if !held {
                 lines.push("  nothing holds it, and nothing is left to wake it".to_owned());
             }
         }
@@ -1155,7 +1229,12 @@ impl World {
             );
         }
         let (kind, head) = if !reached.is_empty() {
-            (Kind::Deadlock, "tasks wait for each other")
+            let itself = |&number: &usize| edges.contains(&(number, number));
+            let head = match reached.iter().find(|number| itself(number)) {
+                Some(_) => "a task waits for itself",
+                None => "tasks wait for each other",
+            };
+            (Kind::Deadlock, head)
         } else if dropped {
             (Kind::NeverWoken, "a task waits that nothing can wake")
         } else {

@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use reveille::time::{Duration, Instant, interval, sleep, timeout};
-use reveille::{Mutex, Notify, Semaphore, oneshot};
+use reveille::{
+    Mutex, Notify, Pool, RwLock, RwLockUpgradableReadGuard, Semaphore, broadcast, mpmc, mpsc,
+    oneshot,
+};
 use reveille_executor::{Executor, task};
-use reveille_verify::{Kind, Model, Verdict, explore_model, replay_model};
+use reveille_verify::{Kind, Model, ModelReport, Verdict, explore_model, replay_model};
 
 use crate::{fails, holds};
 
@@ -161,6 +164,89 @@ fn an_execution_that_does_not_end_is_named() {
     });
     assert!(failure.sentence.contains("spins"), "{failure}");
     assert!(failure.table().lines().count() < 250, "{failure}");
+}
+
+#[test]
+fn what_happened_is_counted() {
+    let report = holds(|m| {
+        let lock = Arc::new(Mutex::new(0));
+        let other = lock.clone();
+        m.spawn("slow", async move {
+            let _held = other.lock().await;
+            sleep(Duration::from_secs(1)).await;
+        });
+        let other = lock.clone();
+        m.spawn_cancellable("short", async move {
+            drop(timeout(Duration::from_secs(1), other.lock()).await);
+        });
+        m.spawn("tries", async move { drop(lock.try_lock()) });
+    });
+    let ModelReport {
+        executions,
+        waited,
+        time_passed,
+        timed_out,
+        refused,
+        cancelled,
+        ..
+    } = report;
+    assert_eq!(time_passed, executions, "slow sleeps in each: {report}");
+    for some in [waited, timed_out, refused, cancelled] {
+        assert!(0 < some && some < executions, "{report}");
+    }
+    assert!(
+        report.to_string().contains("a try was refused in"),
+        "{report}"
+    );
+}
+
+#[test]
+fn each_call_that_does_not_wait_is_counted_if_it_is_refused() {
+    fn refused(call: fn()) -> u64 {
+        let report = holds(move |m| m.spawn("tries", async move { call() }));
+        report.refused
+    }
+    let calls: [fn(); 10] = [
+        || {
+            let lock = Mutex::new(0);
+            let _held = lock.try_lock().unwrap();
+            lock.try_lock().unwrap_err();
+        },
+        || {
+            let lock = RwLock::new(0);
+            let _held = lock.try_write().unwrap();
+            lock.try_read().unwrap_err();
+        },
+        || {
+            let lock = RwLock::new(0);
+            let _held = lock.try_read().unwrap();
+            let looks = lock.try_upgradable_read().unwrap();
+            drop(RwLockUpgradableReadGuard::try_upgrade(looks).unwrap_err());
+        },
+        || assert!(Semaphore::new(0).try_acquire().is_err()),
+        || assert!(mpsc::channel::<u32>(1).1.try_recv().is_err()),
+        || {
+            let (tx, _rx) = mpsc::channel(1);
+            tx.try_send(1).unwrap();
+            tx.try_send(2).unwrap_err();
+        },
+        || assert!(mpmc::bounded::<u32>(1).1.try_recv().is_err()),
+        || {
+            let (tx, mut rx) = broadcast::channel::<u32>(1);
+            rx.try_recv().unwrap_err();
+            drop(tx);
+        },
+        || {
+            let (tx, mut rx) = oneshot::channel::<u32>();
+            rx.try_recv().unwrap_err();
+            drop(tx);
+        },
+        || assert!(Pool::<u32>::new(1).try_get().is_none()),
+    ];
+    for (number, call) in calls.into_iter().enumerate() {
+        assert_eq!(refused(call), 1, "call {number}");
+    }
+    assert_eq!(refused(|| drop(Mutex::new(0).try_lock().unwrap())), 0);
 }
 
 #[test]

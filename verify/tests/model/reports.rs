@@ -1,11 +1,12 @@
 //! What a failure says.
 
-use std::future::{pending, poll_fn};
+use std::future::{Future, pending, poll_fn};
 use std::panic::catch_unwind;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use reveille::{Mutex, Semaphore, oneshot};
+use reveille::{Mutex, Notify, Semaphore, oneshot};
 use reveille_executor::{Executor, block_on};
 use reveille_verify::{Kind, Model, model};
 
@@ -69,6 +70,34 @@ fn a_task_that_waits_for_a_task_that_has_ended_is_told_so() {
         m.spawn("bob", async move { drop(lock.lock().await) });
     });
     assert!(failure.sentence.contains("which has ended"), "{failure}");
+}
+
+#[test]
+fn a_grant_that_its_task_does_not_poll_is_named() {
+    // The first future is neither polled nor dropped, and is what is notified.
+    let failure = fails(Kind::Deadlock, |m| {
+        let bell = Arc::new(Notify::new());
+        m.name(&*bell, "bell");
+        let other = bell.clone();
+        m.spawn("alice", async move { other.notify_one() });
+        m.spawn("bob", async move {
+            let mut first = pin!(bell.notified());
+            let once = poll_fn(|cx| Poll::Ready(first.as_mut().poll(cx))).await;
+            if once.is_pending() {
+                bell.notified().await;
+            }
+        });
+    });
+    assert!(
+        failure.sentence.starts_with("a task waits for itself"),
+        "{failure}"
+    );
+    for part in [
+        "bob waits for `bell`, asked for at ",
+        "bob was granted it, and does not poll the future that asked for it at ",
+    ] {
+        assert!(failure.sentence.contains(part), "{failure}");
+    }
 }
 
 /// Returns how often a token changes from one process to another.
