@@ -13,6 +13,7 @@
 //! To add a primitive, add a module with its loops and a `contenders` function, a line in
 //! [`contenders`] here, and a file in `benches/`.
 
+mod coordination;
 mod executor;
 mod lock;
 mod mutex;
@@ -81,6 +82,7 @@ pub fn contenders() -> Vec<Contender> {
         rwlock::contenders(),
         semaphore::contenders(),
         notify::contenders(),
+        coordination::contenders(),
         time::contenders(),
         executor::contenders(),
     ]

@@ -34,8 +34,6 @@
 
 #![forbid(unsafe_code)]
 
-use alloc::collections::BTreeMap;
-use alloc::collections::btree_map::Entry as Place;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::borrow::Borrow;
@@ -82,28 +80,12 @@ type Shared<K, V, B> = Arc<Entry<K, V, B>>;
 
 /// An entry in the table.
 struct Listed<E> {
+    hash: u64,
     entry: Arc<E>,
     /// The number of calls that have joined it and not left it.
     calls: usize,
     /// Whether a call has left it with a value that is kept.
     kept: bool,
-}
-
-/// The entries of one hash. Most hashes have one, which takes no memory of its own.
-struct Bucket<E> {
-    first: Listed<E>,
-    rest: Vec<Listed<E>>,
-}
-
-impl<E> Bucket<E> {
-    fn iter(&self) -> impl Iterator<Item = &Listed<E>> {
-        core::iter::once(&self.first).chain(&self.rest)
-    }
-
-    fn find(&mut self, entry: &Arc<E>) -> Option<&mut Listed<E>> {
-        let mut all = core::iter::once(&mut self.first).chain(&mut self.rest);
-        all.find(|listed| Arc::ptr_eq(&listed.entry, entry))
-    }
 }
 
 /// An entry, as a lookup has found it.
@@ -129,73 +111,130 @@ struct Candidates<E> {
 }
 
 impl<E> Candidates<E> {
-    fn of(bucket: Option<&Bucket<E>>) -> Self {
+    fn of(table: &Table<E>, hash: u64) -> Self {
+        let mut all = table.of_hash(hash).map(Found::of);
         Self {
-            first: bucket.map(|bucket| Found::of(&bucket.first)),
-            rest: bucket.map_or_else(Vec::new, |bucket| {
-                bucket.rest.iter().map(Found::of).collect()
-            }),
+            first: all.next(),
+            rest: all.collect(),
         }
     }
 
-    fn iter(&self) -> impl Iterator<Item = &Found<E>> {
-        self.first.iter().chain(&self.rest)
-    }
-
-    fn into_iter(self) -> impl Iterator<Item = Found<E>> {
-        self.first.into_iter().chain(self.rest)
-    }
-
-    /// Returns `true` if these are all entries of the bucket.
-    fn are_all_of(&self, bucket: Option<&Bucket<E>>) -> bool {
-        match bucket {
-            None => self.first.is_none(),
-            Some(bucket) => self
-                .iter()
-                .map(|found| Arc::as_ptr(&found.entry))
-                .eq(bucket.iter().map(|listed| Arc::as_ptr(&listed.entry))),
+    /// Takes out the entry of a key, if it is one of them.
+    fn take(&mut self, mut is_it: impl FnMut(&E) -> bool) -> Option<Found<E>> {
+        if self.first.as_ref().is_some_and(|found| is_it(&found.entry)) {
+            return self.first.take();
         }
+        let place = self.rest.iter().position(|found| is_it(&found.entry))?;
+        Some(self.rest.swap_remove(place))
+    }
+
+    /// Returns `true` if these are all entries of the hash.
+    fn are_all_of(&self, table: &Table<E>, hash: u64) -> bool {
+        let found = self.first.iter().chain(&self.rest);
+        let listed = table.of_hash(hash);
+        found
+            .map(|found| Arc::as_ptr(&found.entry))
+            .eq(listed.map(|listed| Arc::as_ptr(&listed.entry)))
     }
 }
 
-/// The table.
+/// The table: a hash table of entries, whose keys it does not know.
+///
+/// An entry is at the place of its hash, or after it with no empty place in between. At
+/// least a quarter of the places is empty, and at most seven eighths of many are.
 struct Table<E> {
-    buckets: BTreeMap<u64, Bucket<E>>,
+    /// A power of two of them, or none.
+    places: Vec<Option<Listed<E>>>,
     len: usize,
 }
 
+/// The number of places of a table with few entries.
+const PLACES: usize = 8;
+
 impl<E> Table<E> {
-    fn push(&mut self, hash: u64, listed: Listed<E>) {
+    /// Returns the place of a hash. All bits of the hash count, also those of a hasher that
+    /// returns small numbers.
+    fn place(&self, hash: u64) -> usize {
+        let spread = hash.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (spread >> 32) as usize & (self.places.len() - 1)
+    }
+
+    /// Returns the index after another one.
+    fn after(&self, index: usize) -> usize {
+        (index + 1) & (self.places.len() - 1)
+    }
+
+    /// Returns the indices from the place of a hash to the next empty place.
+    fn run(&self, hash: u64) -> impl Iterator<Item = usize> {
+        let mut next = (!self.places.is_empty()).then(|| self.place(hash));
+        core::iter::from_fn(move || {
+            let index = next?;
+            self.places[index].as_ref()?;
+            next = Some(self.after(index));
+            Some(index)
+        })
+    }
+
+    fn of_hash(&self, hash: u64) -> impl Iterator<Item = &Listed<E>> {
+        let run = self.run(hash);
+        run.filter_map(move |index| self.places[index].as_ref().filter(|one| one.hash == hash))
+    }
+
+    fn index_of(&self, hash: u64, entry: &Arc<E>) -> Option<usize> {
+        self.run(hash).find(|&index| {
+            let listed = self.places[index].as_ref();
+            listed.is_some_and(|listed| Arc::ptr_eq(&listed.entry, entry))
+        })
+    }
+
+    fn find(&mut self, hash: u64, entry: &Arc<E>) -> Option<&mut Listed<E>> {
+        let index = self.index_of(hash, entry)?;
+        self.places[index].as_mut()
+    }
+
+    fn push(&mut self, listed: Listed<E>) {
+        if (self.len + 1) * 4 > self.places.len() * 3 {
+            self.resize((self.places.len() * 2).max(PLACES));
+        }
+        self.put(listed);
         self.len += 1;
-        match self.buckets.entry(hash) {
-            Place::Vacant(place) => {
-                place.insert(Bucket {
-                    first: listed,
-                    rest: Vec::new(),
-                });
-            }
-            Place::Occupied(mut bucket) => bucket.get_mut().rest.push(listed),
+    }
+
+    fn put(&mut self, listed: Listed<E>) {
+        let mut index = self.place(listed.hash);
+        while self.places[index].is_some() {
+            index = self.after(index);
+        }
+        self.places[index] = Some(listed);
+    }
+
+    fn resize(&mut self, places: usize) {
+        let empty = core::iter::repeat_with(|| None).take(places).collect();
+        for listed in mem::replace(&mut self.places, empty).into_iter().flatten() {
+            self.put(listed);
         }
     }
 
     /// Removes an entry. What it returns is dropped after the section.
     fn remove(&mut self, hash: u64, entry: &Arc<E>) -> Option<Listed<E>> {
-        let Place::Occupied(mut place) = self.buckets.entry(hash) else {
-            return None;
-        };
-        let bucket = place.get_mut();
-        let is_it = |listed: &Listed<E>| Arc::ptr_eq(&listed.entry, entry);
-        let removed = if !is_it(&bucket.first) {
-            let index = bucket.rest.iter().position(is_it)?;
-            bucket.rest.remove(index)
-        } else if bucket.rest.is_empty() {
-            place.remove().first
-        } else {
-            let second = bucket.rest.remove(0);
-            mem::replace(&mut bucket.first, second)
-        };
+        let mut hole = self.index_of(hash, entry)?;
+        let removed = self.places[hole].take();
+        let mask = self.places.len() - 1;
+        let mut index = self.after(hole);
+        // What follows moves into the hole, unless its own place is after the hole.
+        while let Some(listed) = &self.places[index] {
+            let from_its_place = index.wrapping_sub(self.place(listed.hash)) & mask;
+            if from_its_place >= index.wrapping_sub(hole) & mask {
+                self.places.swap(hole, index);
+                hole = index;
+            }
+            index = self.after(index);
+        }
         self.len -= 1;
-        Some(removed)
+        if self.places.len() > PLACES && self.len * 8 < self.places.len() {
+            self.resize(self.places.len() / 2);
+        }
+        removed
     }
 }
 
@@ -209,7 +248,7 @@ pub(crate) struct Keyed<K, V, S, B: Backend> {
 impl<K, V, S, B: Backend> Keyed<K, V, S, B> {
     pub(crate) fn new_in(hasher: S, keeps: bool) -> Self {
         let table = Table {
-            buckets: BTreeMap::new(),
+            places: Vec::new(),
             len: 0,
         };
         Self {
@@ -225,15 +264,13 @@ impl<K, V, S, B: Backend> Keyed<K, V, S, B> {
     }
 
     fn candidates(&self, hash: u64) -> Candidates<Entry<K, V, B>> {
-        self.table
-            .look(|table| Candidates::of(table.buckets.get(&hash)))
+        self.table.look(|table| Candidates::of(table, hash))
     }
 
     /// Joins an entry, if it is still in the table.
     fn join(&self, entry: &Shared<K, V, B>) -> bool {
         self.table.unlisted(|_, table| {
-            let bucket = table.buckets.get_mut(&entry.hash);
-            let listed = bucket.and_then(|bucket| bucket.find(entry));
+            let listed = table.find(entry.hash, entry);
             listed.is_some_and(|listed| {
                 listed.calls += 1;
                 true
@@ -245,25 +282,26 @@ impl<K, V, S, B: Backend> Keyed<K, V, S, B> {
     /// that were found.
     fn insert(&self, found: &Candidates<Entry<K, V, B>>, entry: &Shared<K, V, B>) -> bool {
         self.table.unlisted(|_, table| {
-            let unchanged = found.are_all_of(table.buckets.get(&entry.hash));
+            let unchanged = found.are_all_of(table, entry.hash);
             if unchanged {
-                let listed = Listed {
+                table.push(Listed {
+                    hash: entry.hash,
                     entry: entry.clone(),
                     calls: 1,
                     kept: false,
-                };
-                table.push(entry.hash, listed);
+                });
             }
             unchanged
         })
     }
 
     /// Returns a call that has joined an entry.
-    fn member(&self, entry: &Shared<K, V, B>) -> Member<'_, K, V, S, B> {
+    fn member(&self, entry: Shared<K, V, B>) -> Member<'_, K, V, S, B> {
         Member {
             keyed: self,
-            entry: entry.clone(),
+            entry,
             has_value: false,
+            has_left: false,
         }
     }
 
@@ -276,8 +314,7 @@ impl<K, V, S, B: Backend> Keyed<K, V, S, B> {
     /// Leaves an entry. If no call has left it with a value, the last one removes it.
     fn leave(&self, entry: &Shared<K, V, B>, has_value: bool) {
         let removed = self.table.unlisted(|_, table| {
-            let bucket = table.buckets.get_mut(&entry.hash);
-            let listed = bucket.and_then(|bucket| bucket.find(entry))?;
+            let listed = table.find(entry.hash, entry)?;
             listed.calls -= 1;
             listed.kept |= has_value;
             let goes = listed.calls == 0 && !listed.kept;
@@ -292,9 +329,8 @@ impl<K: Hash + Eq, V, S: BuildHasher, B: Backend> Keyed<K, V, S, B> {
     where
         K: Borrow<Q>,
     {
-        let candidates = self.candidates(self.hasher.hash_one(key));
-        let mut candidates = candidates.into_iter();
-        candidates.find(|found| found.entry.key.borrow() == key)
+        let mut candidates = self.candidates(self.hasher.hash_one(key));
+        candidates.take(|entry| entry.key.borrow() == key)
     }
 
     /// Returns a clone of the value of a key, if there is one.
@@ -326,18 +362,17 @@ impl<K: Hash + Eq, V, S: BuildHasher, B: Backend> Keyed<K, V, S, B> {
         let mut key = Some(key);
         let mut fresh: Option<Shared<K, V, B>> = None;
         loop {
-            let candidates = self.candidates(hash);
+            let mut candidates = self.candidates(hash);
             let wanted = match &fresh {
                 Some(entry) => &entry.key,
                 None => key.as_ref().expect("the key is here, or in the entry"),
             };
-            if let Some(found) = candidates.iter().find(|found| found.entry.key == *wanted) {
-                let Found { entry, kept } = found;
-                if *kept {
-                    return Entered::Value(entry.clone());
+            if let Some(found) = candidates.take(|entry| entry.key == *wanted) {
+                if found.kept {
+                    return Entered::Value(found.entry);
                 }
-                if self.join(entry) {
-                    return Entered::Member(self.member(entry));
+                if self.join(&found.entry) {
+                    return Entered::Member(self.member(found.entry));
                 }
                 continue;
             }
@@ -347,7 +382,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, B: Backend> Keyed<K, V, S, B> {
                 Arc::new(Entry { hash, key, slot })
             });
             if self.insert(&candidates, entry) {
-                return Entered::Member(self.member(entry));
+                return Entered::Member(self.member(entry.clone()));
             }
         }
     }
@@ -364,6 +399,8 @@ struct Member<'a, K, V, S, B: Backend> {
     entry: Shared<K, V, B>,
     /// Whether the call has seen the value.
     has_value: bool,
+    /// Whether the entry is no longer in the table for certain.
+    has_left: bool,
 }
 
 impl<K, V, S, B: Backend> Member<'_, K, V, S, B> {
@@ -377,6 +414,7 @@ impl<K, V, S, B: Backend> Member<'_, K, V, S, B> {
     {
         if !self.keyed.keeps {
             drop(self.keyed.unlist(&self.entry));
+            self.has_left = true;
         }
         self.has_value = true;
         let entry = permit.set(value);
@@ -387,7 +425,9 @@ impl<K, V, S, B: Backend> Member<'_, K, V, S, B> {
 
 impl<K, V, S, B: Backend> Drop for Member<'_, K, V, S, B> {
     fn drop(&mut self) {
-        self.keyed.leave(&self.entry, self.has_value);
+        if !self.has_left {
+            self.keyed.leave(&self.entry, self.has_value);
+        }
     }
 }
 

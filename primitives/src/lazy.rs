@@ -328,8 +328,16 @@ where
 {
     type Output = &'a T;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<&'a T> {
         let stage = &mut self.get_mut().stage;
+        if let Stage::Waits(wait) = stage
+            && !wait.is_queued()
+            && let Some(value) = wait.holder().get()
+        {
+            *stage = Stage::Done;
+            return Poll::Ready(value);
+        }
         // A waker that panics leaves the wait as it is.
         let found = match stage {
             Stage::Waits(wait) => match Pin::new(&mut *wait).poll(cx) {

@@ -38,6 +38,7 @@ on_every_backend![
     calls_of_a_group_share_one_computation,
     a_group_that_forgets_a_key_computes_beside,
     keys_of_one_hash_are_told_apart,
+    keys_are_found_among_many_of_few_hashes,
     no_lock_is_held_while_foreign_code_runs,
     a_key_whose_comparison_panics_changes_nothing,
 ];
@@ -360,6 +361,45 @@ fn keys_of_one_hash_are_told_apart<B: Backend>() {
         [0, 1, 2, 3, 4].map(|key| map.get(&key)),
         [None, Some(1), None, Some(3), None]
     );
+}
+
+/// Hashes a `u32` to one of few numbers.
+#[derive(Default)]
+struct Few(u64);
+
+impl Hasher for Few {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = u64::from(bytes[0]) % 23;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+fn keys_are_found_among_many_of_few_hashes<B: Backend>() {
+    let task = Probe::new();
+    let map = OnceMap::<u32, u32, _, B>::with_hasher_in(BuildHasherDefault::<Few>::default());
+    let mut expected = std::collections::BTreeMap::new();
+    let mut random = 7_u32;
+    for step in 0..4_000_u32 {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let key = (random >> 16) % 300;
+        // It grows, and shrinks again.
+        let removes = (random >> 8) % 4 < if step < 2_000 { 1 } else { 3 };
+        if removes {
+            assert_eq!(map.remove(&key), expected.remove(&key));
+        } else {
+            let value = *expected.entry(key).or_insert(step);
+            let mut call = map.get_or_init(key, || ready(step));
+            assert_eq!(poll(&mut call, &task), Poll::Ready(value));
+        }
+        assert_eq!(map.len(), expected.len());
+    }
+    for key in 0..300 {
+        assert_eq!(map.get(&key), expected.remove(&key));
+    }
+    assert!(expected.is_empty());
 }
 
 fn no_lock_is_held_while_foreign_code_runs<B: Backend>() {
