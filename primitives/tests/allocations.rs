@@ -11,6 +11,7 @@ mod support;
 
 use std::cell::Cell;
 use std::future::{pending, ready};
+use std::hash::RandomState;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -19,10 +20,11 @@ use reveille::backend::{Backend, Local, Native, Spin};
 use reveille::oneshot::{self, Receiver, Sender, Slot};
 use reveille::protocol::WakeList;
 use reveille::raw::Storage;
+use reveille::singleflight::Group;
 use reveille::time::{Advance, DelayQueue, Duration, Instant, VirtualClock};
 use reveille::{
-    Barrier, Condvar, Event, Mutex, Notify, OnceCell, RwLock, RwLockUpgradableReadGuard, Semaphore,
-    SetOnce, mpmc, mpsc,
+    Barrier, Condvar, Event, Latch, Mutex, Notify, OnceCell, OnceMap, Phaser, Pool, RwLock,
+    RwLockUpgradableReadGuard, Semaphore, SetOnce, mpmc, mpsc,
 };
 
 use allocator::{Observed, Observer};
@@ -491,6 +493,32 @@ fn a_spike_is_given_back<B: Backend>() {
         events.clear();
         event.reset();
     });
+    let latch = Latch::<B>::new_in(1);
+    let mut latched = Vec::with_capacity(SPIKE);
+    spike("Latch", || {
+        crowd(&task, &mut latched, || latch.wait());
+        latched.clear();
+    });
+    let phaser = Phaser::<B>::new_in();
+    let mut phases = Vec::with_capacity(SPIKE);
+    spike("Phaser", || {
+        let party = phaser.register();
+        crowd(&task, &mut phases, || phaser.wait(phaser.phase()));
+        drop(party);
+        phases.clear();
+    });
+    let pool = Pool::<_, _, B>::with_check_in(1, |_: &mut u8| true);
+    let mut gets = Vec::with_capacity(SPIKE);
+    spike("Pool", || {
+        let create = || ready(Ok::<_, ()>(0));
+        let Poll::Ready(Ok(object)) = poll(&mut pool.get(create), &task) else {
+            panic!("the object is there, or a place for it");
+        };
+        crowd(&task, &mut gets, || pool.get(create));
+        drop(object);
+        gets.drain(..SPIKE / 2);
+        while gets.pop().is_some() {}
+    });
     let mutex = Mutex::<_, B>::with_max_barges_in(0, 0);
     let mut locks = Vec::with_capacity(SPIKE);
     spike("Mutex", || {
@@ -540,6 +568,39 @@ fn a_spike_is_given_back<B: Backend>() {
 fn a_spike_is_given_back_and_a_load_that_comes_again_allocates_nothing() {
     a_spike_is_given_back::<Native>();
     a_spike_is_given_back::<Local>();
+}
+
+fn a_million_keys_leave_nothing<B: Backend>() {
+    let (task, before) = (Probe::new(), HELD.get());
+    let map = OnceMap::<u32, u32, _, B>::with_hasher_in(RandomState::new());
+    for key in 0..1_000_000 {
+        let mut call = map.get_or_init(key, || ready(key));
+        assert!(poll(&mut call, &task).is_ready());
+    }
+    assert!(HELD.get() - before > 16_000_000, "the keys are there");
+    for key in 0..1_000_000 {
+        assert_eq!(map.remove(&key), Some(key));
+    }
+    let held = HELD.get() - before;
+    assert!(held < 2_000, "OnceMap: {held} bytes are left");
+    // Calls that are given up leave nothing either.
+    let group = Group::<u32, u32, _, B>::with_hasher_in(RandomState::new());
+    let mut calls = Vec::with_capacity(SPIKE);
+    let before = HELD.get();
+    let mut key = 0;
+    crowd(&task, &mut calls, || {
+        key += 1;
+        group.work(key / 2, pending)
+    });
+    calls.clear();
+    let held = HELD.get() - before;
+    assert!(held < 2_000, "Group: {held} bytes are left");
+}
+
+#[test]
+fn a_map_and_a_group_give_back_the_memory_of_their_keys() {
+    a_million_keys_leave_nothing::<Native>();
+    a_million_keys_leave_nothing::<Local>();
 }
 
 /// Returns how many bytes a channel holds after `messages` have been sent and received.

@@ -12,9 +12,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 
+use reveille::singleflight::Group;
 use reveille::{
-    Barrier, Condvar, Mutex, Notify, OnceCell, OwnedRwLockUpgradableReadGuard, RwLock, Semaphore,
-    SetOnce, oneshot,
+    Barrier, Condvar, Event, Latch, Lazy, Mutex, Notify, OnceCell, OnceMap,
+    OwnedRwLockUpgradableReadGuard, Phaser, Pool, RwLock, Semaphore, SetOnce, Shutdown, WaitGroup,
+    oneshot,
 };
 use reveille_executor::Executor;
 
@@ -40,6 +42,9 @@ table! { add_up:
     turns_by_barrier_add_up => by_barrier,
     turns_by_once_cell_add_up => by_once_cell,
     turns_by_set_once_add_up => by_set_once,
+    turns_by_once_map_add_up => by_once_map,
+    turns_by_lazy_add_up => by_lazy,
+    turns_by_pool_add_up => by_pool,
 }
 
 table! { go_on:
@@ -54,6 +59,15 @@ table! { go_on:
     a_turn_to_make_the_value_is_handed_over => made_in_turn,
     a_value_that_is_made_reaches_its_waiters => made,
     a_value_that_is_set_reaches_its_waiters => set,
+    an_event_reaches_its_waiters => event_set,
+    a_latch_opens_for_its_waiters => counted_down,
+    the_last_member_releases_the_waiters => left,
+    the_end_of_a_phase_reaches_its_waiters => arrived,
+    the_end_of_a_shutdown_reaches_its_waiters => stopped,
+    a_lazy_value_is_resumed => resumed,
+    a_computation_for_a_key_is_taken_over => computed,
+    a_shared_flight_is_taken_over => shared,
+    an_object_is_handed_over => given_back,
 }
 
 /// A future of any type.
@@ -220,6 +234,33 @@ fn by_set_once() -> Turns {
     Turns::new(Default::default(), turn, sum)
 }
 
+fn by_once_map() -> Turns {
+    let turn = |map: Arc<OnceMap<usize, usize>>, task, round: usize| async move {
+        let value = second_try(|| map.get_or_init(round, move || ready(task))).await;
+        assert_eq!(map.get(&round), Some(value));
+        usize::from(value == task)
+    };
+    Turns::new(OnceMap::new(), turn, ROUNDS)
+}
+
+fn by_lazy() -> Turns {
+    type Rounds =
+        [Lazy<usize, std::future::Ready<usize>, fn() -> std::future::Ready<usize>>; ROUNDS];
+    let turn = |lazies: Arc<Rounds>, _, round: usize| async move {
+        *second_try(|| lazies[round].force()).await
+    };
+    let lazies: Rounds = std::array::from_fn(|_| Lazy::new((|| ready(1)) as fn() -> _));
+    Turns::new(lazies, turn, TASKS * ROUNDS)
+}
+
+fn by_pool() -> Turns {
+    let turn = |pool: Arc<Pool<usize>>, _, _| async move {
+        let get = || pool.get(|| ready(Ok::<_, ()>(0)));
+        last(&mut second_try(get).await.unwrap())
+    };
+    Turns::new(Pool::new(1), turn, 1)
+}
+
 /// Waits of some kind, and the future that completes one of them.
 struct Scene {
     wait: Box<dyn Fn() -> Boxed<()>>,
@@ -377,4 +418,99 @@ fn set() -> Scene {
     let open = once.clone();
     let wait = |once: Arc<SetOnce<_>>| async move { *once.wait().await };
     Scene::new(once, wait, Box::pin(async move { open.set(7).unwrap() }))
+}
+
+fn event_set() -> Scene {
+    let event = Arc::new(Event::new());
+    let open = event.clone();
+    Scene::new(
+        event,
+        Event::wait_owned,
+        Box::pin(async move { open.set() }),
+    )
+}
+
+fn counted_down() -> Scene {
+    let latch = Arc::new(Latch::new(1));
+    let open = latch.clone();
+    let open = Box::pin(async move { open.count_down() });
+    Scene::new(latch, Latch::wait_owned, open)
+}
+
+fn left() -> Scene {
+    let group = WaitGroup::new();
+    let member = group.clone();
+    let wait =
+        |wait: Arc<reveille::wait_group::WaitGroupWait>| async move { (*wait).clone().await };
+    Scene::new(
+        Arc::new(group.wait()),
+        wait,
+        Box::pin(async { drop(member) }),
+    )
+}
+
+fn arrived() -> Scene {
+    let phaser = Phaser::new();
+    let party = phaser.register();
+    let wait = |phaser: Arc<Phaser>| async move { phaser.wait(0).await };
+    Scene::new(Arc::new(phaser), wait, Box::pin(async { drop(party) }))
+}
+
+fn stopped() -> Scene {
+    let shutdown = Shutdown::new();
+    let (guard, requests) = (shutdown.guard(), shutdown.clone());
+    let open = Box::pin(async move {
+        requests.request();
+        drop(guard);
+    });
+    let wait = |shutdown: Arc<Shutdown>| async move { shutdown.wait().await };
+    Scene::new(Arc::new(shutdown), wait, open)
+}
+
+fn resumed() -> Scene {
+    let event = Arc::new(Event::new());
+    let open = event.clone();
+    let lazy = Lazy::new(move || -> Boxed<()> { Box::pin(event.wait_owned()) });
+    let wait = |lazy: Arc<Lazy<_, _, _>>| async move { *lazy.force().await };
+    Scene::new(Arc::new(lazy), wait, Box::pin(async move { open.set() }))
+}
+
+fn computed() -> Scene {
+    let scene = Arc::new((OnceMap::<u8, u8>::new(), Event::new()));
+    let open = scene.clone();
+    let wait = |scene: Arc<(OnceMap<u8, u8>, Event)>| async move {
+        let (map, event) = &*scene;
+        let compute = || async {
+            event.wait().await;
+            7
+        };
+        map.get_or_init(0, compute).await
+    };
+    Scene::new(scene, wait, Box::pin(async move { open.1.set() }))
+}
+
+fn shared() -> Scene {
+    let scene = Arc::new((Group::<u8, u8>::new(), Event::new()));
+    let open = scene.clone();
+    let wait = |scene: Arc<(Group<u8, u8>, Event)>| async move {
+        let (group, event) = &*scene;
+        let compute = || async {
+            event.wait().await;
+            7
+        };
+        group.work(0, compute).await
+    };
+    Scene::new(scene, wait, Box::pin(async move { open.1.set() }))
+}
+
+fn given_back() -> Scene {
+    let create = || ready(Ok::<_, ()>(0));
+    let pool = Arc::new(Pool::<u8>::new(1));
+    let Poll::Ready(object) =
+        Pin::new(&mut pool.clone().get_owned(create)).poll(&mut Context::from_waker(Waker::noop()))
+    else {
+        panic!("there is a place");
+    };
+    let wait = |pool: Arc<Pool<u8>>| pool.get_owned(|| ready(Ok::<_, ()>(0)));
+    Scene::new(pool, wait, Box::pin(async { drop(object) }))
 }
