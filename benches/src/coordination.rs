@@ -595,8 +595,8 @@ impl Map for Moka {
         self.get_with(key, ready(key))
     }
 
-    fn remove(&self, key: u64) -> impl Future<Output = Option<u64>> {
-        async move { self.remove(&key).await }
+    async fn remove(&self, key: u64) -> Option<u64> {
+        self.remove(&key).await
     }
 }
 

@@ -331,26 +331,23 @@ where
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<&'a T> {
         let stage = &mut self.get_mut().stage;
-        if let Stage::Waits(wait) = stage
-            && !wait.is_queued()
-            && let Some(value) = wait.holder().get()
-        {
-            *stage = Stage::Done;
-            return Poll::Ready(value);
-        }
         // A waker that panics leaves the wait as it is.
-        let found = match stage {
+        let permit = match stage {
             Stage::Waits(wait) => match Pin::new(&mut *wait).poll(cx) {
-                Poll::Ready(found) => Some((*wait.holder(), found)),
+                Poll::Ready(Found::Value) => {
+                    let lazy = *wait.holder();
+                    *stage = Stage::Done;
+                    return Poll::Ready(value(lazy));
+                }
+                Poll::Ready(Found::Permit(permit)) => Some(permit),
                 Poll::Pending => return Poll::Pending,
             },
             _ => None,
         };
         // What follows runs the initializer. If it panics, it is put back, and the permit
         // passes on at once.
-        let mut driver = match (mem::replace(stage, Stage::Done), found) {
-            (_, Some((lazy, Found::Value))) => return Poll::Ready(value(lazy)),
-            (_, Some((_, Found::Permit(permit)))) => drive(permit),
+        let mut driver = match (mem::replace(stage, Stage::Done), permit) {
+            (_, Some(permit)) => drive(permit),
             (Stage::Drives(driver), None) => driver,
             _ => panic!("Lazy::force polled after it was ready"),
         };
