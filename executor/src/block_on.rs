@@ -64,7 +64,7 @@ thread_local! {
 /// ```
 #[track_caller]
 pub fn block_on<F: Future>(future: F) -> F::Output {
-    if Native::watcher().is_some() {
+    if Native::is_watched() {
         // A checker runs several threads on this one, each with a parker of its own.
         return block_on_in::<Native, F>(future);
     }

@@ -36,7 +36,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use reveille::backend::{Native, Park, StdPark};
+use reveille::backend::{Backend, Native, Park, StdPark};
 use reveille::protocol::{Bits, Section, StateLock};
 use reveille::raw::{Metadata, Name, Runnable, Schedule, local_task};
 use reveille::time::{Driver, Timers};
@@ -548,6 +548,11 @@ impl Shared {
             .inbox
             .update(|bits| (!bits.intersects(FULL | NOTIFIED)).then(|| bits | PARKED));
         if parks.is_ok() {
+            assert!(
+                !Native::is_watched(),
+                "an executor waits on the thread of a checker, on which the tasks that it waits for \
+                 run too: spawn its tasks on the handle of the model, or await them in a task of it"
+            );
             match at_most {
                 Some(duration) => self.park.park_timeout(duration),
                 None => self.park.park(),

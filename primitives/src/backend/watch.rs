@@ -164,6 +164,13 @@ impl<B: Backend> Alive<B> {
         }
     }
 
+    /// Tells the checker of this thread that bits and state are lent without a section.
+    #[cfg(feature = "model")]
+    #[inline]
+    pub(crate) fn borrowed(&self) {
+        tell::<B>(|watcher| watcher.borrowed(self.lock()));
+    }
+
     #[cfg(feature = "model")]
     fn lock(&self) -> WatchedLock<'_> {
         WatchedLock {

@@ -41,6 +41,11 @@ pub trait Watcher: Send + Sync + RefUnwindSafe {
     /// It is not called if the closure of an update panics.
     fn leave(&self, visit: usize, passage: Passage, before: Bits, after: Bits);
 
+    /// Called when bits and state are lent by an exclusive borrow, without a section.
+    fn borrowed(&self, lock: WatchedLock<'_>) {
+        let _ = lock;
+    }
+
     /// Called when a lock is dropped. Another may be created at its address.
     fn dropped(&self, lock: WatchedLock<'_>);
 

@@ -294,6 +294,8 @@ impl<S, B: Backend> StateLock<S, B> {
 
     /// Gives mutable access to the bits and the state, without locking.
     pub fn get_mut<R>(&mut self, f: impl FnOnce(&mut Bits, &mut S) -> R) -> R {
+        #[cfg(feature = "model")]
+        self.alive.borrowed();
         self.raw.get_mut(f)
     }
 }

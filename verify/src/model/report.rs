@@ -42,6 +42,8 @@ pub enum Kind {
     /// A primitive that an earlier execution has used is used again, such as one in a
     /// static.
     LeftOver,
+    /// A thread that the model does not run uses a primitive of the model.
+    Elsewhere,
     /// The same order of steps gave different results.
     NonDeterminism,
     /// A mark of [`sometimes`](crate::Model::sometimes) was never reached.
@@ -62,6 +64,7 @@ impl fmt::Display for Kind {
             Self::Livelock => "livelock",
             Self::Blocked => "blocked thread",
             Self::LeftOver => "left over",
+            Self::Elsewhere => "another thread",
             Self::NonDeterminism => "non-determinism",
             Self::NeverReached => "never reached",
             Self::Incomplete => "incomplete",

@@ -21,7 +21,7 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, panic_any};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::task::Context;
 
@@ -97,6 +97,9 @@ struct Lock {
     dropped: bool,
     /// Whether an earlier execution has changed it.
     left_over: bool,
+    /// The bits that the last section of a process has left. They are unknown after an
+    /// exclusive borrow.
+    bits: Option<Bits>,
 }
 
 /// The bits of a note that are the number of the lock, from 1. Those above are the
@@ -158,8 +161,23 @@ thread_local! {
 /// The number of executions so far. A waker of an earlier execution does nothing.
 static EPOCHS: AtomicU64 = AtomicU64::new(0);
 
-/// Whether a waker of a model was called on a thread that the model does not run.
-static ELSEWHERE: AtomicBool = AtomicBool::new(false);
+/// The last execution of which a waker was called on a thread that the model does not
+/// run.
+static ELSEWHERE: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// The bits of the number of a parker above these are those of the execution.
+const OF_EPOCH: u32 = usize::BITS / 2;
+
+/// Returns what the number of a parker says of its execution.
+const fn known(epoch: u64) -> usize {
+    (epoch as usize) << OF_EPOCH >> OF_EPOCH
+}
+
+/// Returns the execution, the process and the sleep of a parker.
+const fn parked(parker: usize) -> (usize, usize, usize) {
+    let sleep = known(parker as u64);
+    (parker >> OF_EPOCH, sleep % MOST, sleep / MOST)
+}
 
 /// Calls `f` with the world of this thread.
 ///
@@ -218,6 +236,7 @@ impl World {
             changed: left_over,
             dropped: false,
             left_over,
+            bits: None,
         });
         lock.note.store(self.note(number), Ordering::Relaxed);
         number
@@ -254,6 +273,17 @@ impl World {
             self.lock_name(lock)
         );
         self.fail(Kind::LeftOver, sentence);
+    }
+
+    /// Fails since a lock is not as the last section of the model has left it.
+    fn changed_elsewhere(&mut self, process: usize, lock: usize) {
+        let sentence = format!(
+            "{} finds {} changed by a thread that the model does not run. Its steps are not \
+             explored: make threads by `thread` of the model, and spawn tasks on its `handle`",
+            self.processes[process].name,
+            self.lock_name(lock)
+        );
+        self.fail(Kind::Elsewhere, sentence);
     }
 
     /// Returns the notes in locks that live on in a state that is not that in which they
@@ -392,7 +422,7 @@ impl Hooks for TaskHooks {
             }
         });
         if here.is_none() {
-            ELSEWHERE.store(true, Ordering::Relaxed);
+            ELSEWHERE.store(known(self.epoch), Ordering::Relaxed);
         }
     }
 
@@ -450,12 +480,25 @@ impl Watcher for Watch {
                 world.locks[lock].changed = true;
                 world.touch(Touch::lock(lock, true));
             }
+            let known = world.locks[lock].bits.replace(after);
+            if known.is_some_and(|known| known != before) {
+                world.changed_elsewhere(running, lock);
+            }
             let place = world.processes[running].last.and_then(|(_, place)| place);
             world.log(Some(running), |world| What::Section {
                 lock: world.lock_name(lock),
                 changed,
                 place,
             });
+        });
+    }
+
+    fn borrowed(&self, lock: WatchedLock<'_>) {
+        let note = lock.note.load(Ordering::Relaxed);
+        try_world(|world| {
+            if let Some(number) = world.number(note) {
+                world.locks[number].bits = None;
+            }
         });
     }
 
@@ -477,20 +520,26 @@ impl Watcher for Watch {
             let running = world.running.expect("a process of the model blocks");
             let sleeps = &mut world.processes[running].sleeps;
             sleeps.push(false);
-            World::sleep(running, sleeps.len() - 1)
+            let sleep = World::sleep(running, sleeps.len() - 1);
+            sleep | (world.epoch as usize) << OF_EPOCH
         })
     }
 
     fn park(&self, parker: usize) {
-        wait(parker % MOST, parker / MOST);
+        let (_, process, sleep) = parked(parker);
+        wait(process, sleep);
     }
 
     fn unpark(&self, parker: usize) {
-        try_world(|world| {
-            if parker % MOST < world.processes.len() {
-                world.wake(parker % MOST, parker / MOST);
+        let (epoch, process, sleep) = parked(parker);
+        let here = try_world(|world| {
+            if known(world.epoch) == epoch {
+                world.wake(process, sleep);
             }
         });
+        if here.is_none() {
+            ELSEWHERE.store(epoch, Ordering::Relaxed);
+        }
     }
 
     fn queues(&self, waiter: usize, place: &'static Location<'static>) {
@@ -1221,14 +1270,18 @@ impl World {
         if !ended.is_empty() {
             lines.push(format!("ended: {}", ended.join(", ")));
         }
-        if ELSEWHERE.load(Ordering::Relaxed) {
+        let elsewhere = ELSEWHERE.load(Ordering::Relaxed) == known(self.epoch);
+        if elsewhere {
             lines.push(
-                "a waker was called on a thread that the model does not run: make threads by \
-                 `thread` of the model"
-                    .to_owned(),
+                "make threads by `thread` of the model, and spawn tasks on its `handle`".to_owned(),
             );
         }
-        let (kind, head) = if !reached.is_empty() {
+        let (kind, head) = if elsewhere {
+            (
+                Kind::Elsewhere,
+                "a task waits, and its waker was called on a thread that the model does not run",
+            )
+        } else if !reached.is_empty() {
             let itself = |&number: &usize| edges.contains(&(number, number));
             let head = match reached.iter().find(|number| itself(number)) {
                 Some(_) => "a task waits for itself",

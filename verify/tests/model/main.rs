@@ -22,6 +22,7 @@ mod cache;
 mod channels;
 mod condition;
 mod features;
+mod habits;
 mod increment;
 mod keyed;
 mod pool;
