@@ -203,15 +203,16 @@
 //!
 //! Every task must end in every execution, apart from those of
 //! [`Model::spawn_background`]. [`Model::at_end`] asserts what must hold then, and
-//! [`Model::sometimes`] that a state is reached at all.
+//! [`Model::sometimes`] that a state is reached at all. The report counts the executions in
+//! which something waited, timed out, was refused or was dropped: a count of 0 shows that a
+//! model does not try what it is written for.
 //!
 //! What a model does not see:
 //!
 //! - State that is shared by other means: atomics, cells, a `std::sync::Mutex`. Code
 //!   between two sections is one step, and steps that share only such state are taken to
 //!   be independent, unless [`Model::every_order`] is set, which costs much more.
-//! - Memory orderings, and threads that the model does not run: those of a `ThreadPool`,
-//!   or of `std::thread::spawn`.
+//! - Memory orderings.
 //! - What an earlier execution has left in a static that is no primitive. The model
 //!   detects it only if a later execution then takes other steps.
 //!
@@ -220,6 +221,11 @@
 //! - A primitive that an earlier execution has changed, such as one in a static or one
 //!   that was created outside of the closure. Each execution must begin in the same
 //!   state.
+//! - A thread that the model does not run, of a `ThreadPool` or of `std::thread::spawn`,
+//!   if it changes a primitive of the model or wakes a task of it.
+//! - An executor that waits within the model, and primitives of tokio that need its
+//!   runtime. They panic with a sentence of their own. Spawn tasks by
+//!   [`Model::handle`] instead.
 //! - A task that blocks its thread: by a `std::sync::Mutex` that another task holds
 //!   across an `await`, by a real sleep, or by a loop that waits for another task. All
 //!   tasks run on one thread, so the test fails after some seconds. The message names
