@@ -68,6 +68,7 @@ mod single;
 mod smol;
 #[cfg(feature = "futures")]
 mod spawners;
+mod spike;
 pub mod task;
 mod thread_set;
 mod threads;

@@ -47,6 +47,7 @@ use crate::context;
 use crate::dump::Dump;
 use crate::long_poll::Polls;
 use crate::registry::Registry;
+use crate::spike::give_back;
 use crate::task::coop::Budget;
 use crate::task::{JoinHandle, cancel, cancel_refused, describe};
 use crate::thread_set::{SystemThreads, ThreadOptions, ThreadSet};
@@ -344,7 +345,11 @@ impl Single {
                     }
                 }
                 None if self.collect() || self.admit() => {}
-                None => return Round::Idle,
+                None => {
+                    give_back(&mut self.queue.borrow_mut());
+                    give_back(&mut self.fired.borrow_mut());
+                    return Round::Idle;
+                }
             }
         }
         Round::Over
@@ -375,6 +380,7 @@ impl Single {
         inbox.with(|Section { bits, state, .. }| {
             bits.remove(FULL);
             queue.append(state);
+            give_back(state);
         });
         true
     }

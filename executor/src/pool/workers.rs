@@ -57,6 +57,7 @@ use super::driver::Driving;
 use crate::context;
 use crate::dump::{Dump, TaskDump};
 use crate::registry::{BATCH, Registry};
+use crate::spike::give_back;
 use crate::task::cancel;
 
 /// The pool has ended.
@@ -392,10 +393,17 @@ impl<B: BlockingBackend> Workers<B> {
     }
 
     /// Returns whether a queue is not empty. Entering the sections, instead of loading the
-    /// bits, orders this search with each push.
+    /// bits, orders this search with each push. Queues that are empty give back the memory
+    /// of a spike.
     fn any_queued(&self) -> bool {
         let mut queues = self.queues.iter();
-        queues.any(|queue| queue.with(|section| section.bits.contains(FULL)))
+        queues.any(|queue| {
+            queue.with(|section| {
+                give_back(&mut section.state.ready);
+                give_back(&mut section.state.fired);
+                section.bits.contains(FULL)
+            })
+        })
     }
 
     /// Ends the pool. No task begins any more, and the workers cancel those that are
@@ -673,6 +681,7 @@ impl<B: BlockingBackend> Worker<B> {
             if self.searching.take() {
                 section.state.end_search(section.bits);
             }
+            give_back(&mut section.state.inject_queue);
             let park = self.park.clone();
             Some(section.state.push_idle(section.bits, self.index, park))
         });
