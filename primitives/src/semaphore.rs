@@ -22,6 +22,10 @@
 //! acquire permits before the request at the head of the queue, a bounded number of
 //! times. This costs fewer switches of tasks.
 //!
+//! The order is that of requests, and knows no groups of tasks: a group with more requests
+//! is granted more permits. To bound what a group has, give it a semaphore of its own, and
+//! acquire from that one first. Permits that a group leaves unused then stay unused.
+//!
 //! # States
 //!
 //! The states are those of the permits in `raw`. Acquiring free permits takes one
