@@ -3,6 +3,13 @@
 //! By it the verifier knows when a section begins and ends, without a trace in the
 //! primitives themselves. It orders operations by their sections, detects a waker
 //! that is called under the lock, and draws counterexamples.
+//!
+//! It stays beside the [`Watcher`](super::Watcher) of `Native`, which tells the same of
+//! primitives that are not generic. A watcher belongs to a thread and to `Native`. An
+//! observer belongs to the type, so it also observes the sections of `Loom` and
+//! `LoomWord`, whose explorations have no other way to tell of them, and what a blocked
+//! thread of `stress` sleeps on without a cost for each section. It is told when a lock is
+//! created, which `Native` cannot tell in a constant.
 
 use core::fmt;
 use core::marker::PhantomData;

@@ -1,4 +1,9 @@
 //! `Shuttle`: the abstract lock over shuttle, for programs too large for loom.
+//!
+//! The verifier does not use it: its own engine draws executions over `Native`. It stays
+//! for code that threads run as shuttle's, such as the models of the thread pool, whose
+//! workers are threads and park. A watcher of `Native` sees sections, and neither starts
+//! threads nor chooses between them.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::AtomicUsize;
