@@ -10,6 +10,7 @@
 //! | [`Simulation`] | one thread, an order drawn from a seed, and virtual time |
 //! | [`Threads`] | an executor without a scheduler: a thread for each task |
 //! | [`coming_from_tokio`] | the counterpart of each item of `tokio::sync`, `tokio::time` and `tokio::task` |
+//! | `net` | sockets, with the feature of that name |
 //! | [`task`] | handles of spawned tasks, and how tasks fail |
 //! | [`tour`] | async from the kernel up, in programs that assert what they print |
 //!
@@ -32,8 +33,8 @@
 //!
 //! # Features
 //!
-//! None is on by default. Apart from the first, each adds the traits of one crate, or
-//! [`Executor`] for its types.
+//! None is on by default. Apart from `locations` and `net`, each adds the traits of one
+//! crate, or [`Executor`] for its types.
 //!
 //! - `locations`: a [`Dump`](dump::Dump) says what each task waits for, by the
 //!   `locations` of `reveille`.
@@ -41,9 +42,10 @@
 //! - `futures`: [`Executor`] for the `ThreadPool` of futures-executor, and for a wrapper
 //!   of its `LocalPool`; `Spawn` and `LocalSpawn` for the executors of this crate.
 //! - `hyper`: the `Executor` and `Timer` of hyper.
+//! - `net`: sockets for TCP, UDP and the file system, under any executor.
 //! - `smol`: [`Executor`] for the `Executor` of async-executor, which smol uses.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod block_on;
@@ -60,6 +62,8 @@ pub mod futures;
 pub mod hyper;
 pub mod local;
 mod long_poll;
+#[cfg(feature = "net")]
+pub mod net;
 pub mod pool;
 mod registry;
 pub mod simulation;
