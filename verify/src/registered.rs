@@ -36,6 +36,7 @@ macro_rules! registered {
             timeout + specimens,
             interval,
             delay_queue,
+            net + specimens,
             task + specimens,
         }
     };

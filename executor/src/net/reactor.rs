@@ -18,7 +18,7 @@ use std::thread;
 use polling::{Event, Events, PollMode, Poller};
 
 use super::pollable::Pollable;
-use super::readiness::{Direction, Mode, Place, Ready, Source, arm};
+use super::readiness::{Direction, Mode, Place, Ready, Source, System};
 use super::sources::{Key, Sources};
 use crate::catch_panic::catch_panic;
 use crate::task::coop;
@@ -157,19 +157,7 @@ impl<T: Pollable> Registered<T> {
         direction: Direction,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.source.poll_ready(place, direction, cx).is_ready() {
-            return Poll::Ready(Ok(()));
-        }
-        if self.reactor.mode == Mode::Once {
-            let asked = arm(&self.source, |wanted| {
-                let interest = Event::new(self.key.0, wanted.read, wanted.write);
-                self.reactor.poller.modify(self.io(), interest)
-            });
-            if let Err(error) = asked {
-                return Poll::Ready(Err(error));
-            }
-        }
-        Poll::Pending
+        self.source.poll_ready(place, direction, cx, self)
     }
 
     /// Performs an operation as soon as it would not block.
@@ -181,42 +169,34 @@ impl<T: Pollable> Registered<T> {
         mut operation: impl FnMut(&T) -> io::Result<R>,
     ) -> Poll<io::Result<R>> {
         let budget = ready!(coop::poll_proceed(cx));
-        loop {
-            ready!(self.poll_ready(place, direction, cx))?;
-            match operation(self.io()) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => place.would_block(),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => {
-                    budget.made_progress();
-                    return Poll::Ready(result);
-                }
-            }
-        }
+        let operation = || operation(self.io());
+        let result = ready!(self.source.poll_with(place, direction, cx, self, operation));
+        budget.made_progress();
+        Poll::Ready(result)
     }
 
-    /// Performs an operation that does not wait. If it would block, the direction is no
-    /// longer ready.
+    /// Performs an operation that does not wait.
     pub(super) fn try_with<R>(
         &self,
         direction: Direction,
         mut operation: impl FnMut(&T) -> io::Result<R>,
     ) -> io::Result<R> {
-        let mut place = Place::new();
-        self.source.look(&mut place, direction);
-        loop {
-            match operation(self.io()) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.source.clear(&place, direction);
-                    return Err(error);
-                }
-                result => return result,
-            }
-        }
+        self.source.try_with(direction, || operation(self.io()))
     }
 
     pub(super) fn leave(&self, place: &mut Place, direction: Direction) {
         self.source.leave(place, direction);
+    }
+}
+
+impl<T: Pollable> System for Registered<T> {
+    fn mode(&self) -> Mode {
+        self.reactor.mode
+    }
+
+    fn ask(&self, wanted: Ready) -> io::Result<()> {
+        let interest = Event::new(self.key.0, wanted.read, wanted.write);
+        self.reactor.poller.modify(self.io(), interest)
     }
 }
 

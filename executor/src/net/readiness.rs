@@ -19,14 +19,15 @@
 //! 2. A waiter that is queued waits for a direction that is not ready. Readiness is seen by
 //!    all tasks, so a waiter that is dropped has nothing to pass on.
 //! 3. If the system tells of a source once and then has to be asked again ([`Mode::Once`]),
-//!    an event wakes the waiters of both directions. Each poll that is pending ends with
-//!    [`arm`], and so the system has been asked for every direction that a task waits for.
+//!    an event wakes the waiters of both directions. Each poll that is pending asks the
+//!    system before it returns, so it has been asked for every direction that a task waits
+//!    for.
 
 #![forbid(unsafe_code)]
 
 use std::fmt;
 use std::io;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use reveille::backend::{Backend, DefaultBackend};
 use reveille::protocol::{Bits, CallerLocation, Section, StateLock, Waiter, Waiters};
@@ -72,6 +73,20 @@ pub enum Mode {
     Once,
 }
 
+/// The system, as a source asks it.
+pub trait System {
+    /// Returns how the system tells of the source.
+    fn mode(&self) -> Mode;
+
+    /// Asks the system to tell once of these directions of the source, if its mode is
+    /// [`Mode::Once`].
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system.
+    fn ask(&self, wanted: Ready) -> io::Result<()>;
+}
+
 const READ: Bits = Bits::new(1);
 const WRITE: Bits = Bits::new(1 << 1);
 
@@ -95,19 +110,38 @@ struct Side {
 ///
 /// # Examples
 ///
+/// A system that tells of each change, and of bytes that have come:
+///
 /// ```
-/// use reveille_executor::net::readiness::{Direction, Place, Ready, Source};
+/// use reveille_executor::net::readiness::{Direction, Mode, Place, Ready, Source, System};
+/// use std::cell::Cell;
+/// use std::io;
 /// use std::task::{Context, Waker};
 ///
-/// let source: Source = Source::new_in();
+/// struct Tells;
+///
+/// impl System for Tells {
+///     fn mode(&self) -> Mode {
+///         Mode::Edge
+///     }
+///
+///     fn ask(&self, _: Ready) -> io::Result<()> {
+///         Ok(())
+///     }
+/// }
+///
+/// let (source, bytes) = (Source::<reveille::backend::Local>::new_in(), Cell::new(0));
+/// let read = || match bytes.take() {
+///     0 => Err(io::ErrorKind::WouldBlock.into()),
+///     n => Ok(n),
+/// };
 /// let mut place = Place::new();
 /// let mut cx = Context::from_waker(Waker::noop());
-/// assert!(source.poll_ready(&mut place, Direction::Read, &mut cx).is_pending());
+/// let mut poll = || source.poll_with(&mut place, Direction::Read, &mut cx, &Tells, read);
+/// assert!(poll().is_pending());
+/// bytes.set(7);
 /// source.notify(Ready { read: true, write: false }, false);
-/// assert!(source.poll_ready(&mut place, Direction::Read, &mut cx).is_ready());
-/// place.would_block();
-/// assert!(source.poll_ready(&mut place, Direction::Read, &mut cx).is_pending());
-/// source.leave(&mut place, Direction::Read);
+/// assert!(matches!(poll(), std::task::Poll::Ready(Ok(7))));
 /// ```
 pub struct Source<B: Backend = DefaultBackend> {
     lock: StateLock<[Side; 2], B>,
@@ -133,11 +167,6 @@ impl Place {
             seen: 0,
             blocked: false,
         }
-    }
-
-    /// Records that an operation would have blocked although the direction was ready.
-    pub fn would_block(&mut self) {
-        self.blocked = true;
     }
 }
 
@@ -188,9 +217,13 @@ impl<B: Backend> Source<B> {
         }
     }
 
-    /// Polls for a direction to be ready. If an operation [would have
-    /// blocked](Place::would_block) since the last poll, the direction is no longer ready,
-    /// unless an event has come since.
+    /// Polls for a direction to be ready. If an operation of
+    /// [`poll_with`](Self::poll_with) would have blocked since the last poll, the direction is
+    /// no longer ready, unless an event has come since.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system if it cannot be asked.
     ///
     /// # Cancel safety
     ///
@@ -200,7 +233,79 @@ impl<B: Backend> Source<B> {
         place: &mut Place,
         direction: Direction,
         cx: &mut Context<'_>,
-    ) -> Poll<()> {
+        system: &impl System,
+    ) -> Poll<io::Result<()>> {
+        if self.poll(place, direction, cx).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        match system.mode() {
+            Mode::Edge => Poll::Pending,
+            Mode::Once => match self.arm(system) {
+                Ok(()) => Poll::Pending,
+                Err(error) => Poll::Ready(Err(error)),
+            },
+        }
+    }
+
+    /// Performs an operation as soon as it would not block.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the operation, or of the system if it cannot be asked.
+    ///
+    /// # Cancel safety
+    ///
+    /// The same as that of [`poll_ready`](Self::poll_ready).
+    pub fn poll_with<R>(
+        &self,
+        place: &mut Place,
+        direction: Direction,
+        cx: &mut Context<'_>,
+        system: &impl System,
+        mut operation: impl FnMut() -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        loop {
+            ready!(self.poll_ready(place, direction, cx, system))?;
+            match operation() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => place.blocked = true,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return Poll::Ready(result),
+            }
+        }
+    }
+
+    /// Performs an operation that does not wait. If it would block, the direction is no
+    /// longer ready, unless an event has come since the operation began.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the operation.
+    pub fn try_with<R>(
+        &self,
+        direction: Direction,
+        mut operation: impl FnMut() -> io::Result<R>,
+    ) -> io::Result<R> {
+        let seen = self
+            .lock
+            .with(|section| section.state[direction as usize].tick);
+        loop {
+            match operation() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.lock.with(|Section { bits, state, .. }| {
+                        if seen == state[direction as usize].tick {
+                            bits.remove(direction.bit());
+                        }
+                    });
+                    return Err(error);
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// Looks for readiness and registers, in one section.
+    fn poll(&self, place: &mut Place, direction: Direction, cx: &mut Context<'_>) -> Poll<()> {
         let location = CallerLocation::capture();
         self.lock
             .poll(cx, place.waiter.is_none(), |section, registration| {
@@ -209,9 +314,10 @@ impl<B: Backend> Source<B> {
                 if place.blocked && place.seen == side.tick {
                     bits.remove(direction.bit());
                 }
-                // A waiter that has been notified is not in the queue.
                 let ready = bits.contains(direction.bit());
                 let waiters = &mut side.waiters;
+                // A waiter that has been notified is in the queue no longer. If another task was
+                // faster, it queues again.
                 if let Some(waiter) = place
                     .waiter
                     .take_if(|waiter| ready || waiters.is_notified(waiter))
@@ -230,20 +336,27 @@ impl<B: Backend> Source<B> {
             })
     }
 
-    /// Records what an operation that does not wait sees before it begins.
-    pub fn look(&self, place: &mut Place, direction: Direction) {
-        self.lock
-            .with(|section| place.seen = section.state[direction as usize].tick);
-    }
-
-    /// Clears the readiness of a direction in which an operation would have blocked, unless
-    /// an event has come since the [`look`](Self::look) before it.
-    pub fn clear(&self, place: &Place, direction: Direction) {
-        self.lock.with(|Section { bits, state, .. }| {
-            if place.seen == state[direction as usize].tick {
-                bits.remove(direction.bit());
+    /// Asks the system to tell once of the directions that are not ready.
+    ///
+    /// Two tasks can do so at the same time, and the system heeds the later request. So each
+    /// looks again afterwards, and asks again if something else is wanted by then.
+    fn arm(&self, system: &impl System) -> io::Result<()> {
+        let wanted = || {
+            let ready = self.ready();
+            Ready {
+                read: !ready.read,
+                write: !ready.write,
             }
-        });
+        };
+        let mut asked = wanted();
+        loop {
+            system.ask(asked)?;
+            let now = wanted();
+            if now == asked {
+                return Ok(());
+            }
+            asked = now;
+        }
     }
 
     /// Gives up the place of a task that waits no longer.
@@ -268,35 +381,5 @@ impl<B: Backend> fmt::Debug for Source<B> {
             .field("readers", &readers)
             .field("writers", &writers)
             .finish()
-    }
-}
-
-/// Asks the system to tell once of the directions in which a source is not ready.
-///
-/// Two tasks can do so at the same time, and the system heeds the later request. So each
-/// looks again afterwards, and asks again if something else is wanted by then.
-///
-/// # Errors
-///
-/// Returns the error of the system.
-pub fn arm<B: Backend>(
-    source: &Source<B>,
-    mut ask: impl FnMut(Ready) -> io::Result<()>,
-) -> io::Result<()> {
-    let wanted = || {
-        let ready = source.ready();
-        Ready {
-            read: !ready.read,
-            write: !ready.write,
-        }
-    };
-    let mut asked = wanted();
-    loop {
-        ask(asked)?;
-        let now = wanted();
-        if now == asked {
-            return Ok(());
-        }
-        asked = now;
     }
 }

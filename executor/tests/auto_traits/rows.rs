@@ -9,7 +9,7 @@ use reveille::{backend, protocol, raw, set_once, time};
 use reveille::{barrier, cancellation_token, condvar, mutex, notify, once_cell, rwlock, semaphore};
 use reveille::{broadcast, mpmc, mpsc, oneshot, watch};
 use reveille::{event, latch, lazy, once_map, phaser, shutdown, singleflight, wait_group};
-use reveille_executor::{futures, hyper, local, pool, simulation, task};
+use reveille_executor::{futures, hyper, local, net, pool, simulation, task};
 
 use crate::Row;
 use crate::probe::{Traits, over_payloads};
@@ -167,6 +167,7 @@ pub(crate) fn all() -> Vec<Row> {
     rows.extend(events());
     rows.extend(timing());
     rows.extend(tasks());
+    rows.extend(sockets());
     rows.extend(below());
     rows
 }
@@ -440,6 +441,42 @@ fn timing() -> Vec<Row> {
         [] time::Key => everything;
         [T] time::wheel::Wheel<T> => a_value;
         [] time::wheel::Timer => everything;
+    }
+}
+
+fn sockets() -> Vec<Row> {
+    use std::io;
+    use std::net::TcpStream as Std;
+
+    use ::tokio::net as t;
+    use net::{readiness, sources, tcp};
+    /// A half borrows its stream, and may be left halfway through a poll.
+    fn a_half(_: Traits) -> Traits {
+        is(true, true, true, false, true)
+    }
+    rows! {
+        // A socket has nothing of a caller, and its readiness is under a lock.
+        [] net::Async<Std>, tokio t::TcpStream => everything;
+        [] net::TcpListener, tokio t::TcpListener => everything;
+        [] net::TcpStream, tokio t::TcpStream => everything;
+        [] net::UdpSocket, tokio t::UdpSocket => everything;
+        [] net::UnixDatagram => everything;
+        [] net::UnixListener => everything;
+        [] net::UnixStream => everything;
+        [] net::Readiness<'static, Std> => everything;
+        [] net::Perform<'static, Std, fn(&Std) -> io::Result<()>> => everything;
+        [] tcp::ReadHalf<'static>, tokio t::tcp::ReadHalf<'static> => a_half;
+        [] tcp::WriteHalf<'static>, tokio t::tcp::WriteHalf<'static> => a_half;
+        [] tcp::OwnedReadHalf, tokio t::tcp::OwnedReadHalf => everything;
+        [] tcp::OwnedWriteHalf, tokio t::tcp::OwnedWriteHalf => everything;
+        [] tcp::ReuniteError, tokio t::tcp::ReuniteError => everything;
+        [] readiness::Source<Native> => everything;
+        [] readiness::Place => everything;
+        [] readiness::Ready => everything;
+        [] readiness::Direction => everything;
+        [] readiness::Mode => everything;
+        [] sources::Sources<Native> => everything;
+        [] sources::Key => everything;
     }
 }
 

@@ -141,6 +141,8 @@ pub(crate) struct SpecimenEntry {
     pub(crate) expected: Option<Class>,
     /// The greatest number of operations of its programs.
     total: usize,
+    /// Whether all operations are polled as awaited.
+    awaited: bool,
 }
 
 impl SpecimenEntry {
@@ -179,7 +181,14 @@ impl SpecimenEntry {
             },
             expected,
             total,
+            awaited: false,
         }
+    }
+
+    /// Polls all operations as awaited: the fault needs more of them, and no other way.
+    pub(crate) fn awaited(mut self) -> Self {
+        self.awaited = true;
+        self
     }
 
     /// Returns the mode in which it is run. A race of accesses to memory is found only
@@ -198,7 +207,7 @@ impl SpecimenEntry {
         let mut plan = Plan::of(self.mode(), Profile::Quick);
         plan.bound.total = self.total;
         plan.bound.operations = self.total - 1;
-        plan.bound.non_default = self.total.min(2);
+        plan.bound.non_default = if self.awaited { 0 } else { self.total.min(2) };
         plan
     }
 }
