@@ -105,6 +105,12 @@ macro_rules! stream {
         #[derive(Debug)]
         pub struct WriteHalf<'a>(&'a mut Half<$std>);
 
+        /// A poll that panics leaves the half as it was: no foreign code runs while the
+        /// half is changed.
+        impl UnwindSafe for ReadHalf<'_> {}
+        /// The same as for the half that reads.
+        impl UnwindSafe for WriteHalf<'_> {}
+
         /// The direction of a stream that reads. See
         #[doc = concat!("[`", stringify!($name), "::into_split`].")]
         #[derive(Debug)]

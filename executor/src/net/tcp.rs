@@ -4,6 +4,7 @@
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{self, Shutdown, SocketAddr};
+use std::panic::UnwindSafe;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 

@@ -5,6 +5,7 @@
 use std::io::{self, IoSlice, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{self, SocketAddr};
+use std::panic::UnwindSafe;
 use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -34,7 +34,7 @@ impl Row {
         let path = path.replace(char::is_whitespace, "");
         let path = match path.split("::").next() {
             Some("reveille" | "reveille_executor") => path,
-            Some("futures" | "hyper" | "local" | "pool" | "simulation" | "task") => {
+            Some("futures" | "hyper" | "local" | "net" | "pool" | "simulation" | "task") => {
                 format!("reveille_executor::{path}")
             }
             _ => format!("reveille::{path}"),

@@ -449,11 +449,6 @@ fn sockets() -> Vec<Row> {
     use std::net::TcpStream as Std;
 
     use ::tokio::net as t;
-    use net::{readiness, sources, tcp};
-    /// A half borrows its stream, and may be left halfway through a poll.
-    fn a_half(_: Traits) -> Traits {
-        is(true, true, true, false, true)
-    }
     rows! {
         // A socket has nothing of a caller, and its readiness is under a lock.
         [] net::Async<Std>, tokio t::TcpStream => everything;
@@ -465,18 +460,18 @@ fn sockets() -> Vec<Row> {
         [] net::UnixStream => everything;
         [] net::Readiness<'static, Std> => everything;
         [] net::Perform<'static, Std, fn(&Std) -> io::Result<()>> => everything;
-        [] tcp::ReadHalf<'static>, tokio t::tcp::ReadHalf<'static> => a_half;
-        [] tcp::WriteHalf<'static>, tokio t::tcp::WriteHalf<'static> => a_half;
-        [] tcp::OwnedReadHalf, tokio t::tcp::OwnedReadHalf => everything;
-        [] tcp::OwnedWriteHalf, tokio t::tcp::OwnedWriteHalf => everything;
-        [] tcp::ReuniteError, tokio t::tcp::ReuniteError => everything;
-        [] readiness::Source<Native> => everything;
-        [] readiness::Place => everything;
-        [] readiness::Ready => everything;
-        [] readiness::Direction => everything;
-        [] readiness::Mode => everything;
-        [] sources::Sources<Native> => everything;
-        [] sources::Key => everything;
+        [] net::tcp::ReadHalf<'static>, tokio t::tcp::ReadHalf<'static> => everything;
+        [] net::tcp::WriteHalf<'static>, tokio t::tcp::WriteHalf<'static> => everything;
+        [] net::tcp::OwnedReadHalf, tokio t::tcp::OwnedReadHalf => everything;
+        [] net::tcp::OwnedWriteHalf, tokio t::tcp::OwnedWriteHalf => everything;
+        [] net::tcp::ReuniteError, tokio t::tcp::ReuniteError => everything;
+        [] net::readiness::Source<Native> => everything;
+        [] net::readiness::Place => everything;
+        [] net::readiness::Ready => everything;
+        [] net::readiness::Direction => everything;
+        [] net::readiness::Mode => everything;
+        [] net::sources::Sources<Native> => everything;
+        [] net::sources::Key => everything;
     }
 }
 
