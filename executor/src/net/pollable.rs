@@ -15,10 +15,10 @@ pub unsafe trait Pollable: AsSource {}
 /// Implements [`Pollable`] for types of the standard library, which own their descriptor.
 macro_rules! pollable {
     ($($(#[$attribute:meta])* $owner:ty;)*) => {$(
-        // SAFETY: the type owns its descriptor, as its `AsFd` or `AsSocket` states. It is
-        // closed by `drop` only, and no method with a shared reference replaces it.
         $(#[$attribute])*
         #[allow(unsafe_code)]
+        // SAFETY: the type owns its descriptor, as its `AsFd` or `AsSocket` states. It is
+        // closed by `drop` only, and no method with a shared reference replaces it.
         unsafe impl Pollable for $owner {}
     )*};
 }
