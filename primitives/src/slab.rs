@@ -96,15 +96,14 @@ impl<E: Slot> Slab<E> {
         }
     }
 
-    /// Takes a free index for use, or returns [`NONE`]. The entry is still marked as
-    /// free, and the caller changes that.
+    /// Takes a free index for use, with its entry. The entry is still marked as free, and
+    /// the caller changes that. There is no entry at [`NONE`].
     #[inline]
-    pub(crate) fn reuse(&mut self) -> u32 {
+    pub(crate) fn reuse(&mut self) -> Option<(u32, &mut E)> {
         let index = self.free;
-        if index != NONE {
-            self.free = self.entries[index as usize].next_free();
-        }
-        index
+        let entry = self.entries.get_mut(index as usize)?;
+        self.free = entry.next_free();
+        Some((index, entry))
     }
 
     /// Stores an entry at a free index, or behind the others, and returns its index.
@@ -161,6 +160,12 @@ impl<E: Slot> Slab<E> {
     #[inline]
     pub(crate) fn get(&self, index: u32) -> Option<&E> {
         self.entries.get(index as usize)
+    }
+
+    /// Returns the entry at an index, if there is one, to change it.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut E> {
+        self.entries.get_mut(index as usize)
     }
 
     /// Returns all entries, the free ones included, by index.
@@ -468,8 +473,8 @@ mod tests {
         for index in (0..spike).chain((0..spike).cycle().take(1_000_000)) {
             releases += 1;
             if releases > spike {
-                let index = slab.reuse();
-                slab[index] = Looked(None);
+                let (index, entry) = slab.reuse().expect("an index is free");
+                *entry = Looked(None);
                 slab.release(index, |_| {});
                 slab.audit(|| 1);
             } else {

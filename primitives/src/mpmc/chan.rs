@@ -458,7 +458,7 @@ impl<T, B: Backend> Chan<T, B> {
     fn put_back(&self, value: T) {
         let mut wakes = WakeList::new();
         self.lock
-            .section(&mut wakes, |Section { bits, state, wakes }| {
+            .section(&mut wakes.armed(), |Section { bits, state, wakes }| {
                 state.values.unpop(value);
                 state.stored += 1;
                 state.assign(bits, wakes);

@@ -15,6 +15,7 @@ use core::marker::PhantomData;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::task::{Context, Poll};
 
+use super::wake::Armed;
 use super::{Bits, Registered, Registration, WakeList};
 #[cfg(feature = "std")]
 use crate::backend::Native;
@@ -172,6 +173,7 @@ impl<S, B: Backend> StateLock<S, B> {
     #[inline]
     pub fn with<R>(&self, f: impl FnOnce(Section<'_, S>) -> R) -> R {
         let mut wakes = WakeList::new();
+        let mut wakes = wakes.armed();
         let result = self.section(&mut wakes, f);
         wakes.fire();
         result
@@ -182,9 +184,10 @@ impl<S, B: Backend> StateLock<S, B> {
     #[inline]
     pub(crate) fn section<R>(
         &self,
-        wakes: &mut WakeList,
+        wakes: &mut Armed<'_>,
         f: impl FnOnce(Section<'_, S>) -> R,
     ) -> R {
+        let wakes = &mut *wakes.0;
         self.unlisted(|bits, state| f(Section { bits, state, wakes }))
     }
 
@@ -214,6 +217,7 @@ impl<S, B: Backend> StateLock<S, B> {
     /// (P8).
     pub fn rounds(&self, mut f: impl FnMut(Section<'_, S>) -> bool) {
         let mut wakes = WakeList::new();
+        let mut wakes = wakes.armed();
         if self.section(&mut wakes, &mut f) {
             // Usually there is no second round, since most sections wake one task.
             let rounds = Rounds {
@@ -221,7 +225,7 @@ impl<S, B: Backend> StateLock<S, B> {
                 round: &mut f,
                 more: true,
             };
-            rounds.run(&mut wakes);
+            rounds.run(wakes);
         } else {
             wakes.fire();
         }
@@ -376,17 +380,14 @@ struct Rounds<'a, S, B: Backend> {
 
 impl<S, B: Backend> Rounds<'_, S, B> {
     #[cold]
-    fn run(mut self, wakes: &mut WakeList) {
+    fn run(mut self, wakes: Armed<'_>) {
         wakes.fire();
         while self.more {
             let mut wakes = WakeList::new();
-            self.next(&mut wakes);
+            let mut wakes = wakes.armed();
+            self.more = self.lock.section(&mut wakes, &mut self.round);
             wakes.fire();
         }
-    }
-
-    fn next(&mut self, wakes: &mut WakeList) {
-        self.more = self.lock.section(wakes, &mut self.round);
     }
 }
 
@@ -395,7 +396,7 @@ impl<S, B: Backend> Drop for Rounds<'_, S, B> {
         while self.more {
             // If it is dropped, a list wakes what is in it, and catches the panics.
             let mut wakes = WakeList::new();
-            self.next(&mut wakes);
+            self.more = self.lock.section(&mut wakes.armed(), &mut self.round);
         }
     }
 }

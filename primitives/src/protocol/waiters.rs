@@ -219,15 +219,23 @@ impl<D: Copy> Waiters<D> {
         data: D,
     ) -> Waiter {
         let index = match self.slab.reuse() {
-            NONE => self.grow(location, data),
-            index => index,
+            Some((index, entry)) => {
+                entry.ticket = ticket;
+                entry.previous = previous;
+                entry.next = next;
+                entry.location = location;
+                entry.data = data;
+                index
+            }
+            None => self.grow(Entry {
+                ticket,
+                previous,
+                next,
+                waker: WakerSlot::new(),
+                location,
+                data,
+            }),
         };
-        let entry = self.entry(index);
-        entry.ticket = ticket;
-        entry.previous = previous;
-        entry.next = next;
-        entry.location = location;
-        entry.data = data;
         self.queued += 1;
         match previous {
             NONE => self.front = index,
@@ -247,15 +255,8 @@ impl<D: Copy> Waiters<D> {
 
     /// Adds an entry to the slab.
     #[cold]
-    fn grow(&mut self, location: CallerLocation, data: D) -> u32 {
-        let entry = Entry {
-            ticket: FREE,
-            previous: NONE,
-            next: NONE,
-            waker: WakerSlot::new(),
-            location,
-            data,
-        };
+    #[inline(never)]
+    fn grow(&mut self, entry: Entry<D>) -> u32 {
         let most = NONE - SENTINELS + 1;
         self.slab
             .push(entry, most, "a queue holds at most 2^32 - 8 waiters")
@@ -319,25 +320,32 @@ impl<D: Copy> Waiters<D> {
     /// Takes out the wakers of a generation, as many as fit. Returns `true` if there are
     /// more.
     pub fn wake_notified(&mut self, generation: Generation, wakes: &mut WakeList) -> bool {
-        loop {
-            let index = self.front;
-            if index == NONE {
-                return false;
-            }
-            let entry = self.entry(index);
+        let mut index = self.front;
+        let more = loop {
+            // There is no entry at `NONE`.
+            let Some(entry) = self.slab.get_mut(index) else {
+                break false;
+            };
             if entry.ticket >= generation.0 {
-                return false;
+                break false;
             }
             if wakes.is_full() {
-                return true;
+                break true;
             }
             wakes.wake(&mut entry.waker);
             entry.ticket |= UNLISTED;
-            let (previous, next) = (entry.previous, entry.next);
+            let next = entry.next;
             #[cfg(feature = "model")]
             tell::<Native>(|watcher| watcher.grants(self.number(index)));
-            self.unlink(index, previous, next);
+            index = next;
+        };
+        // The rest of the list begins here.
+        self.front = index;
+        match self.slab.get_mut(index) {
+            Some(entry) => entry.previous = NONE,
+            None => self.last = NONE,
         }
+        more
     }
 
     /// Returns `true` if the waiter has been notified.

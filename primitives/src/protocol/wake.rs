@@ -37,6 +37,12 @@ impl WakerSlot {
         Self(None)
     }
 
+    /// Creates a slot for a waker that leaves a section and was not in the state.
+    #[inline]
+    pub(crate) const fn of(waker: Waker) -> Self {
+        Self(Some(waker))
+    }
+
     /// Returns `true` if a waker is registered.
     #[must_use]
     pub const fn is_registered(&self) -> bool {
@@ -118,41 +124,52 @@ impl Registered {
 /// outside the section, and fire it there. A section fills the list of its
 /// [`Section`](super::Section) and can do no more with it.
 ///
-/// A list is large, and stays where it was created.
+/// A list first wakes the wakers that are to be woken, in the order in which they were
+/// added, and then drops the others. So no task waits for the destructor of a waker.
 ///
-/// A list holds [`WakeList::CAPACITY`] wakers. If more are due, a section fills the
-/// list, ends, and another section follows: see
+/// Most sections let one waker go, or drop one. These two stand by themselves, and the
+/// array is for sections that wake many. A list is large, and stays where it was
+/// created.
+///
+/// A list has room for [`WakeList::CAPACITY`] wakers of one kind. If more are due, a section fills
+/// the list, ends, and another section follows: see
 /// [`StateLock::rounds`](super::StateLock::rounds).
 ///
 /// If a waker panics, the others of the list are still woken, and the first panic
 /// reaches the caller (P8). Without `std` a second panic aborts.
 pub struct WakeList {
-    wakers: [MaybeUninit<Waker>; Self::CAPACITY],
-    /// A bit for each waker that is dropped and not woken.
-    discarded: u32,
-    /// `wakers[next..len]` are initialized.
-    next: usize,
-    len: usize,
-}
-
-/// What happens to a waker after the section.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum After {
-    Wake,
-    Drop,
+    /// The first waker to wake, and the first to drop.
+    wake: MaybeUninit<Waker>,
+    discard: MaybeUninit<Waker>,
+    /// The further ones: `more[woken..wakes]` are initialized, and are woken. The last
+    /// `discards` elements are initialized, and are dropped.
+    more: [MaybeUninit<Waker>; Self::CAPACITY - 1],
+    /// Whether `wake` and `discard` are initialized.
+    wakes_one: bool,
+    discards_one: bool,
+    wakes: u8,
+    discards: u8,
+    woken: u8,
+    /// Whether a waker has been added.
+    used: bool,
 }
 
 impl WakeList {
-    /// The number of wakers that fit.
+    /// The number of wakers that fit. If both kinds leave, one more fits.
     pub const CAPACITY: usize = 32;
 
     #[inline]
     pub(crate) const fn new() -> Self {
         Self {
-            wakers: [const { MaybeUninit::uninit() }; Self::CAPACITY],
-            discarded: 0,
-            next: 0,
-            len: 0,
+            wake: MaybeUninit::uninit(),
+            discard: MaybeUninit::uninit(),
+            more: [const { MaybeUninit::uninit() }; Self::CAPACITY - 1],
+            wakes_one: false,
+            discards_one: false,
+            wakes: 0,
+            discards: 0,
+            woken: 0,
+            used: false,
         }
     }
 
@@ -163,7 +180,22 @@ impl WakeList {
     /// Panics if the list is full. The waker stays in its slot.
     #[inline]
     pub fn wake(&mut self, slot: &mut WakerSlot) {
-        self.take(slot, After::Wake);
+        if !slot.is_registered() {
+            return;
+        }
+        let first = !self.wakes_one;
+        let room = match first {
+            true => &mut self.wake,
+            false => self.room(self.wakes.into()),
+        };
+        if let Some(waker) = slot.0.take() {
+            room.write(waker);
+            self.used = true;
+            match first {
+                true => self.wakes_one = true,
+                false => self.wakes += 1,
+            }
+        }
     }
 
     /// Takes the waker out of `slot`, to be dropped after the section.
@@ -173,101 +205,136 @@ impl WakeList {
     /// Panics if the list is full. The waker stays in its slot.
     #[inline]
     pub fn discard(&mut self, slot: &mut WakerSlot) {
-        self.take(slot, After::Drop);
-    }
-
-    /// Returns `true` if no further waker fits.
-    #[must_use]
-    pub const fn is_full(&self) -> bool {
-        self.len >= Self::CAPACITY
-    }
-
-    /// Takes the waker out of `slot`, if there is one. It checks for room first,
-    /// since the panic would otherwise drop the waker under the lock.
-    #[inline]
-    fn take(&mut self, slot: &mut WakerSlot, after: After) {
-        if slot.is_registered() {
-            let room = self.room();
-            if let Some(waker) = slot.0.take() {
-                room.write(waker);
-                self.pushed(after);
+        if !slot.is_registered() {
+            return;
+        }
+        let first = !self.discards_one;
+        let room = match first {
+            true => &mut self.discard,
+            false => self.room((Self::CAPACITY - 2).saturating_sub(self.discards.into())),
+        };
+        if let Some(waker) = slot.0.take() {
+            room.write(waker);
+            self.used = true;
+            match first {
+                true => self.discards_one = true,
+                false => self.discards += 1,
             }
         }
     }
 
-    /// Adds a waker.
+    /// Returns `true` if there may be no room for a further waker.
+    #[must_use]
     #[inline]
-    pub(crate) fn push(&mut self, waker: Waker, after: After) {
-        self.room().write(waker);
-        self.pushed(after);
+    pub const fn is_full(&self) -> bool {
+        (self.wakes + self.discards) as usize >= Self::CAPACITY - 1
     }
 
+    /// Returns an element of the array. The check comes before the waker leaves its slot,
+    /// since the panic would otherwise drop it under the lock.
     #[inline]
-    fn room(&mut self) -> &mut MaybeUninit<Waker> {
-        match self.wakers.get_mut(self.len) {
-            Some(room) => room,
-            None => panic!("a section took out more wakers than a WakeList holds"),
+    fn room(&mut self, index: usize) -> &mut MaybeUninit<Waker> {
+        assert!(
+            !self.is_full(),
+            "a section took out more wakers than a WakeList holds"
+        );
+        &mut self.more[index]
+    }
+
+    /// Prepares for firing, before the section.
+    #[inline]
+    pub(crate) const fn armed(&mut self) -> Armed<'_> {
+        Armed(self)
+    }
+
+    /// Wakes and drops the wakers. Each counts as gone before that, so that a panic finds
+    /// the list consistent.
+    #[inline]
+    fn fire(&mut self) {
+        if core::mem::take(&mut self.wakes_one) {
+            // SAFETY: `wakes_one` was set, so `wake` has initialized it. It is clear now,
+            // so it is not read again.
+            unsafe { self.wake.assume_init_read() }.wake();
+        }
+        if self.wakes + self.discards > 0 {
+            self.fire_more();
+        }
+        if core::mem::take(&mut self.discards_one) {
+            // SAFETY: as above, by `discards_one` and `discard`.
+            drop(unsafe { self.discard.assume_init_read() });
         }
     }
 
-    #[inline]
-    fn pushed(&mut self, after: After) {
-        if after == After::Drop {
-            self.discarded |= 1 << self.len;
+    #[inline(never)]
+    fn fire_more(&mut self) {
+        let wakes = usize::from(self.wakes);
+        while let Some(waker) = self.more[..wakes].get(usize::from(self.woken)) {
+            self.woken += 1;
+            // SAFETY: the element is below `wakes`, so `wake` has initialized it. `woken`
+            // has moved past it, so it is not read again.
+            unsafe { waker.assume_init_read() }.wake();
         }
-        self.len += 1;
-    }
-
-    /// Wakes or drops each waker, in the order in which they were added.
-    #[inline]
-    pub(crate) fn fire(&mut self) {
-        while self.next < self.len {
-            self.fire_next();
+        (self.wakes, self.woken) = (0, 0);
+        while self.discards > 0 {
+            let index = Self::CAPACITY - 1 - usize::from(self.discards);
+            self.discards -= 1;
+            // SAFETY: the element is one of the last `discards`, so `discard` has
+            // initialized it. It is not one of them any more, so it is not read again.
+            drop(unsafe { self.more[index].assume_init_read() });
         }
     }
 
     /// Fires while a panic unwinds, and catches the panics of wakers.
     #[cold]
+    #[inline(never)]
     fn fire_unwinding(&mut self) {
-        while self.next < self.len {
-            #[cfg(feature = "std")]
-            drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(
-                || self.fire_next(),
-            )));
-            #[cfg(not(feature = "std"))]
-            self.fire_next();
-        }
-    }
-
-    /// Wakes or drops one waker. The waker counts as gone before that, so that a
-    /// panic finds the list consistent.
-    #[inline]
-    fn fire_next(&mut self) {
-        let index = self.next;
-        self.next += 1;
-        // SAFETY: callers check `index < len`, so `push` has initialized this
-        // element. `next` has moved past it, so it is not read again.
-        let waker = unsafe { self.wakers[index].assume_init_read() };
-        if self.discarded & (1 << index) == 0 {
-            waker.wake();
-        }
+        #[cfg(feature = "std")]
+        drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(
+            || self.armed().fire(),
+        )));
+        #[cfg(not(feature = "std"))]
+        self.armed().fire();
     }
 }
 
-/// There are wakers inside only while a panic of a waker or of the section unwinds.
-impl Drop for WakeList {
+/// A list that is fired after the section, also if the section panics.
+pub(crate) struct Armed<'a>(pub(super) &'a mut WakeList);
+
+impl Armed<'_> {
+    /// Wakes and drops the wakers. If one panics, the drop fires the rest.
+    #[inline]
+    pub(crate) fn fire(self) {
+        if self.0.used {
+            self.0.fire();
+        }
+        core::mem::forget(self);
+    }
+}
+
+/// This drop runs only while a panic of a waker or of the section unwinds, or if a
+/// caller that unwinds does not fire.
+impl Drop for Armed<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.next < self.len {
-            self.fire_unwinding();
+        let WakeList {
+            wakes_one,
+            discards_one,
+            wakes,
+            discards,
+            ..
+        } = *self.0;
+        if wakes_one || discards_one || wakes + discards > 0 {
+            self.0.fire_unwinding();
         }
     }
 }
 
 impl fmt::Debug for WakeList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let single = u8::from(self.wakes_one) + u8::from(self.discards_one);
+        let len = single + self.wakes - self.woken + self.discards;
         f.debug_struct("WakeList")
-            .field("len", &(self.len - self.next))
+            .field("len", &len)
             .finish_non_exhaustive()
     }
 }

@@ -42,9 +42,9 @@ use core::ptr::NonNull;
 use core::task::{Context, Poll, Waker};
 
 use crate::backend::{Backend, DefaultBackend, SharedBackend, SharedCell};
-use crate::protocol::wake::After;
+use crate::protocol::wake::Armed;
 use crate::protocol::waker_cell::WakerCell;
-use crate::protocol::{Bits, StateLock, WakeList};
+use crate::protocol::{Bits, StateLock, WakeList, WakerSlot};
 
 const VALUE_SENT: Bits = Bits::new(1);
 const TX_CLOSED: Bits = Bits::new(1 << 1);
@@ -179,6 +179,7 @@ impl<T, P: Storage> Pointer<T, P> {
     #[cold]
     fn leave_slow(self, side: Side) {
         let mut wakes = WakeList::new();
+        let mut wakes = wakes.armed();
         let before = self.complete(side.waker, &mut wakes, |bits| bits | side.leaves);
         if before.contains(side.other_left) {
             drop(Last(self).finish(side, before));
@@ -279,6 +280,7 @@ impl<T, B: Backend> Handoff<T, B> {
     #[cold]
     fn clear_leaked(&mut self) {
         let mut discarded = WakeList::new();
+        let mut discarded = discarded.armed();
         let before = self.complete(TX.waker | RX.waker, &mut discarded, |_| Bits::EMPTY);
         drop(before.contains(VALUE_SENT).then(|| self.read()));
         discarded.fire();
@@ -288,7 +290,7 @@ impl<T, B: Backend> Handoff<T, B> {
     /// both wakers (invariant 3), and returns the bits that it found. The wakers of
     /// `own` are dropped and the others are woken.
     #[cold]
-    fn complete(&self, own: Bits, wakes: &mut WakeList, f: impl FnOnce(Bits) -> Bits) -> Bits {
+    fn complete(&self, own: Bits, wakes: &mut Armed<'_>, f: impl FnOnce(Bits) -> Bits) -> Bits {
         self.lock.section(wakes, |section| {
             let before = *section.bits;
             for (waits, cell) in [
@@ -296,11 +298,11 @@ impl<T, B: Backend> Handoff<T, B> {
                 (RX_WAKER_SET, &self.rx_waker),
             ] {
                 if let Some(waker) = take_waker(cell, waits, section.bits) {
-                    let after = match own.contains(waits) {
-                        true => After::Drop,
-                        false => After::Wake,
-                    };
-                    section.wakes.push(waker, after);
+                    let mut slot = WakerSlot::of(waker);
+                    match own.contains(waits) {
+                        true => section.wakes.discard(&mut slot),
+                        false => section.wakes.wake(&mut slot),
+                    }
                 }
             }
             *section.bits = f(*section.bits);
@@ -440,6 +442,7 @@ impl<T, P: Storage> RawSender<T, P> {
     #[cold]
     fn send_slow(handoff: Pointer<T, P>) -> Result<(), T> {
         let mut wakes = WakeList::new();
+        let mut wakes = wakes.armed();
         let mut result = Ok(());
         let before = handoff.complete(TX_WAKER_SET, &mut wakes, |bits| {
             if bits.contains(RX_CLOSED) {
@@ -551,6 +554,7 @@ impl<T, P: Storage> RawReceiver<T, P> {
         });
         if unwaited.is_err() {
             let mut wakes = WakeList::new();
+            let mut wakes = wakes.armed();
             self.handoff
                 .complete(Bits::EMPTY, &mut wakes, |bits| bits | RX_CLOSED);
             wakes.fire();

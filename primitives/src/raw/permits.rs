@@ -627,6 +627,7 @@ impl<B: Backend, X: Beside> Permits<B, X> {
         more
     }
 
+    #[inline(never)]
     fn assign_queued(
         &self,
         bits: &mut Bits,
@@ -907,6 +908,9 @@ fn cancel<B: Backend, X: Beside>(waiter: Waiter, permits: &Permits<B, X>) {
             state.return_permits(bits, granted);
             if first {
                 new_first(bits);
+            } else if granted == 0 {
+                // Nothing has changed for the first, and no permit has come back.
+                return false;
             }
         }
         permits.assign(bits, state, wakes)
