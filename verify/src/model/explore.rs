@@ -334,8 +334,13 @@ impl<'a> Exploration<'a> {
             (None, None) if !exhausted => "cut".to_owned(),
             (None, None) => "every order".to_owned(),
         };
-        if self.report.failure.is_none() {
-            self.report.failure = self.expectations();
+        match (self.report.failure.is_some(), config.sampled) {
+            (true, None) => {
+                self.report.verdict = Verdict::Bounded;
+                "up to the failure".clone_into(&mut self.report.bound);
+            }
+            (true, Some(_)) => {}
+            (false, _) => self.report.failure = self.expectations(),
         }
         self.report
     }

@@ -113,7 +113,8 @@ impl Model {
     }
 
     /// Sets the name of a primitive in reports. `thing` may also be a value that
-    /// contains the primitive.
+    /// contains the primitive. If it contains several locks, the second one that is used
+    /// is called `name#2`. A name of a part goes before that of the whole.
     pub fn name<T: ?Sized>(&self, thing: &T, name: &str) {
         let start = std::ptr::from_ref(thing).addr();
         world(|world| world.name(start..start + std::mem::size_of_val(thing), name));

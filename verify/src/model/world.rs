@@ -134,8 +134,8 @@ pub(crate) struct World {
     bare: bool,
     /// The locks, in the order in which they were met.
     locks: Vec<Lock>,
-    /// The addresses of things with names.
-    names: Vec<(std::ops::Range<usize>, String)>,
+    /// The addresses of things with names, and how many locks were met in each.
+    names: Vec<(std::ops::Range<usize>, String, usize)>,
     /// The notes in locks that earlier executions have changed, and that live on.
     earlier: Vec<usize>,
     /// A lock that is left over and was used, and the process that used it.
@@ -229,10 +229,20 @@ impl World {
     fn meet(&mut self, lock: WatchedLock<'_>, note: usize) -> usize {
         let number = self.locks.len();
         let contains = |range: &std::ops::Range<usize>| range.contains(&lock.address);
-        let name = self.names.iter().find(|(range, _)| contains(range));
+        let names = self.names.iter_mut();
+        let within = names.filter(|(range, ..)| contains(range));
+        // That of a part goes before that of the whole.
+        let name = within.min_by_key(|(range, ..)| range.len());
+        let name = name.map(|(_, name, locks)| {
+            *locks += 1;
+            match *locks {
+                1 => name.clone(),
+                more => format!("{name}#{more}"),
+            }
+        });
         let left_over = self.earlier.contains(&note);
         self.locks.push(Lock {
-            name: name.map(|(_, name)| name.clone()),
+            name,
             changed: left_over,
             dropped: false,
             left_over,
@@ -368,7 +378,7 @@ impl World {
     }
 
     pub(crate) fn name(&mut self, range: std::ops::Range<usize>, name: &str) {
-        self.names.push((range, name.to_owned()));
+        self.names.push((range, name.to_owned(), 0));
     }
 
     /// Makes each poll begin with a choice of its own.

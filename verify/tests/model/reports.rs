@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use reveille::{Mutex, Notify, Semaphore, oneshot};
 use reveille_executor::{Executor, block_on};
-use reveille_verify::{Kind, Model, model};
+use reveille_verify::{Kind, Model, Verdict, explore_model, model};
 
 use crate::{fails, holds};
 
@@ -98,6 +98,34 @@ fn a_grant_that_its_task_does_not_poll_is_named() {
     ] {
         assert!(failure.sentence.contains(part), "{failure}");
     }
+}
+
+#[test]
+fn a_name_of_a_whole_tells_its_locks_apart_and_one_of_a_part_goes_first() {
+    let failure = fails(Kind::Deadlock, |m| {
+        let locks = Arc::new([Mutex::new(0), Mutex::new(0), Mutex::new(0)]);
+        m.name(&*locks, "bank");
+        m.name(&locks[2], "log");
+        for (name, order) in [("alice", [0, 1, 2]), ("bob", [2, 1, 0])] {
+            let locks = locks.clone();
+            m.spawn(name, async move {
+                let _first = locks[order[0]].lock().await;
+                let _second = locks[order[1]].lock().await;
+                let _third = locks[order[2]].lock().await;
+            });
+        }
+    });
+    let table = failure.table();
+    for name in ["`bank`", "`bank#2`", "`log`"] {
+        assert!(table.contains(name), "{failure}");
+    }
+}
+
+#[test]
+fn a_model_that_fails_is_not_complete() {
+    let report = explore_model(|m| m.spawn("alice", async { panic!("no coffee") }));
+    assert_eq!(report.verdict, Verdict::Bounded);
+    assert_eq!(report.bound, "up to the failure");
 }
 
 /// Returns how often a token changes from one process to another.
