@@ -223,6 +223,8 @@
 //!   state.
 //! - A thread that the model does not run, of a `ThreadPool` or of `std::thread::spawn`,
 //!   if it changes a primitive of the model or wakes a task of it.
+//!   It is found by the bits of the primitive, so a change that was undone before the
+//!   next section of the model is not seen.
 //! - An executor that waits within the model, and primitives of tokio that need its
 //!   runtime. They panic with a sentence of their own. Spawn tasks by
 //!   [`Model::handle`] instead.

@@ -87,6 +87,10 @@ pub(crate) fn tell<B: Backend>(what: impl FnOnce(&'static dyn Watcher)) {
 
 /// Tells the checker of this thread, if there is one, that a call which does not wait has
 /// been refused. Returns its error.
+#[cfg_attr(
+    not(feature = "model"),
+    expect(clippy::extra_unused_type_parameters, reason = "nothing is told")
+)]
 #[inline]
 pub(crate) fn refused<B: Backend, E>(error: E) -> E {
     #[cfg(feature = "model")]
