@@ -324,6 +324,18 @@ fn sockets_of_the_file_system_and_pipes_work_too() {
     std::fs::remove_dir_all(&directory).expect("removed");
 }
 
+#[cfg(unix)]
+#[test]
+fn options_can_be_set_by_the_descriptor() {
+    use std::os::fd::{AsFd, AsRawFd};
+    let (client, _server) = block_on(connected()).expect("connected");
+    assert_eq!(client.as_fd().as_raw_fd(), client.as_raw_fd());
+    let mut other = net::TcpStream::from(client.as_fd().try_clone_to_owned().expect("cloned"));
+    other.set_nodelay(true).expect("it is set");
+    assert!(client.nodelay().expect("it is known"));
+    other.write_all(b"x").expect("there is room");
+}
+
 /// Other tests of this process have sockets too, so it starts itself for this one.
 #[cfg(unix)]
 #[test]

@@ -31,6 +31,10 @@ use super::half::{Perform, Readiness};
 pub struct UdpSocket(Async<net::UdpSocket>);
 
 impl UdpSocket {
+    pub(super) fn io(&self) -> &net::UdpSocket {
+        self.0.get_ref()
+    }
+
     /// Binds to an address. Port 0 lets the system choose one.
     ///
     /// # Errors
@@ -68,7 +72,7 @@ impl UdpSocket {
     ///
     /// Returns the error of the last address that was tried.
     pub async fn connect(&self, address: impl ToSocketAddrs) -> io::Result<()> {
-        first_of(address, async |address| self.0.get_ref().connect(address)).await
+        first_of(address, async |address| self.io().connect(address)).await
     }
 
     /// Returns the address of this side.
@@ -77,7 +81,7 @@ impl UdpSocket {
     ///
     /// Returns the error of the system.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.get_ref().local_addr()
+        self.io().local_addr()
     }
 
     /// Returns the address that it is connected to.
@@ -86,7 +90,7 @@ impl UdpSocket {
     ///
     /// Returns the error of the system, for example if it is not connected.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.0.get_ref().peer_addr()
+        self.io().peer_addr()
     }
 
     /// Waits until a message can be received.

@@ -56,6 +56,7 @@
 mod addr;
 mod async_io;
 mod datagram;
+mod descriptor;
 mod half;
 pub(crate) mod io;
 mod pollable;

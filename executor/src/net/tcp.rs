@@ -212,6 +212,10 @@ const fn in_progress() -> i32 {
 pub struct TcpListener(Async<net::TcpListener>);
 
 impl TcpListener {
+    pub(super) fn io(&self) -> &net::TcpListener {
+        self.0.get_ref()
+    }
+
     /// Binds to an address and listens. Port 0 lets the system choose one. If a name has
     /// several addresses, they are tried in order.
     ///
@@ -264,7 +268,7 @@ impl TcpListener {
     ///
     /// Returns the error of the system.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.get_ref().local_addr()
+        self.io().local_addr()
     }
 
     /// Returns how many routers a packet may pass.
@@ -273,7 +277,7 @@ impl TcpListener {
     ///
     /// Returns the error of the system.
     pub fn ttl(&self) -> io::Result<u32> {
-        self.0.get_ref().ttl()
+        self.io().ttl()
     }
 
     /// Sets how many routers a packet may pass.
@@ -282,7 +286,7 @@ impl TcpListener {
     ///
     /// Returns the error of the system.
     pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
-        self.0.get_ref().set_ttl(ttl)
+        self.io().set_ttl(ttl)
     }
 
     /// Polls to accept a connection. See [`accept`](Self::accept).

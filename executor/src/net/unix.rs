@@ -78,6 +78,10 @@ impl UnixStream {
 pub struct UnixListener(Async<net::UnixListener>);
 
 impl UnixListener {
+    pub(super) fn io(&self) -> &net::UnixListener {
+        self.0.get_ref()
+    }
+
     /// Binds to a path and listens. The file is not removed when the listener is dropped.
     ///
     /// # Errors
@@ -125,7 +129,7 @@ impl UnixListener {
     ///
     /// Returns the error of the system.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.get_ref().local_addr()
+        self.io().local_addr()
     }
 }
 
@@ -136,6 +140,10 @@ impl UnixListener {
 pub struct UnixDatagram(Async<net::UnixDatagram>);
 
 impl UnixDatagram {
+    pub(super) fn io(&self) -> &net::UnixDatagram {
+        self.0.get_ref()
+    }
+
     /// Binds to a path.
     ///
     /// # Errors
@@ -188,7 +196,7 @@ impl UnixDatagram {
     ///
     /// Returns the error of the system.
     pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        self.0.get_ref().connect(path)
+        self.io().connect(path)
     }
 
     /// Waits until a message can be received.
@@ -270,6 +278,6 @@ impl UnixDatagram {
     ///
     /// Returns the error of the system.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.get_ref().local_addr()
+        self.io().local_addr()
     }
 }
