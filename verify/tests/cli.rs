@@ -416,6 +416,7 @@ fn subjects_can_be_asked_for_by_group() {
         [
             "sleep",
             "sleep-driven",
+            "sleep-driven-by-two",
             "timeout",
             "interval",
             "delay-queue"
