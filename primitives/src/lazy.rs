@@ -265,7 +265,9 @@ impl<T, Fut, F, B: Backend> Lazy<T, Fut, F, B> {
     /// ```
     /// use reveille::Lazy;
     ///
-    /// assert!(Lazy::new(|| async { 7 }).waiters().is_empty());
+    /// let lazy = Lazy::new(|| async { 7 });
+    /// assert!(lazy.waiters().is_empty());
+    /// # reveille_executor::block_on(async { assert_eq!(lazy.force().await, &7) });
     /// ```
     #[cfg(feature = "locations")]
     #[must_use]

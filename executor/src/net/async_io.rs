@@ -22,24 +22,18 @@ use super::readiness::Direction;
 /// ```
 /// # #[cfg(unix)] {
 /// use reveille_executor::net::Async;
-/// use std::io::Read;
-/// use std::process::{Command, Stdio};
+/// use std::io::{self, Read};
+/// use std::process::Command;
 ///
-/// let mut child = Command::new("echo")
-///     .arg("hello")
-///     .stdout(Stdio::piped())
-///     .spawn()?;
-/// let output = Async::new(child.stdout.take().expect("it is piped"))?;
-/// let text = reveille_executor::block_on(async move {
-///     let mut output = output;
+/// let (reader, writer) = io::pipe()?;
+/// let mut child = Command::new("echo").arg("hello").stdout(writer).spawn()?;
+/// let output = Async::new(reader)?;
+/// let text = reveille_executor::block_on(async {
 ///     let mut text = Vec::new();
 ///     loop {
 ///         let mut part = [0; 64];
-///         let read = std::future::poll_fn(|cx| {
-///             output.poll_read_with(cx, |mut output| output.read(&mut part))
-///         });
-///         match read.await? {
-///             0 => return std::io::Result::Ok(text),
+///         match output.read_with(|mut pipe| pipe.read(&mut part)).await? {
+///             0 => return io::Result::Ok(text),
 ///             n => text.extend_from_slice(&part[..n]),
 ///         }
 ///     }

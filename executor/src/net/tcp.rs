@@ -197,7 +197,7 @@ const fn in_progress() -> i32 {
 ///     loop {
 ///         match listener.accept().await {
 ///             Ok((stream, address)) => {
-///                 task::spawn(async move { println!("{address}: {stream:?}") }).detach();
+///                 drop(task::spawn(async move { println!("{address}: {stream:?}") }));
 ///             }
 ///             // Too many files are open, for example. The listener goes on.
 ///             Err(error) => eprintln!("a connection was lost: {error}"),
